@@ -71,14 +71,14 @@ void weights(Bytes bytes) {
     const SafetensorsFile file(rank_file_path(kCheckpoint.path(), 0));
     const SafetensorsFile* const files[] = {&file};
     const ArenaRange kept[] = {{0, 20}, {100, 128}};
-    Weights alike(kNetwork, 1), apart(kNetwork, 2, Weights::Replicas::apart);
-    answer([&] { alike.import_model(file); });
-    answer([&] { alike.import_state(file, kept); });
-    answer([&] { alike.import_average(file, kept); });
-    answer([&] { alike.import_raw(file, false); });
-    answer([&] { alike.import_named_statistics(file, 0, 1); });
+    Weights same(kNetwork, 1), apart(kNetwork, 2, Weights::Replicas::apart);
+    answer([&] { same.import_model(file); });
+    answer([&] { same.import_state(file, kept); });
+    answer([&] { same.import_average(file, kept); });
+    answer([&] { same.import_raw(file, false); });
+    answer([&] { same.import_named_statistics(file, 0, 1); });
     answer([&] { apart.import_rows(files, 1, 2); });
-    answer([&] { read_tables(file, kCheckpoint.path(), alike); });
+    answer([&] { read_tables(file, kCheckpoint.path(), same); });
     answer([&] { verify_rank_file(kCheckpoint.path(), kRankFiles, 0); });
   });
 }

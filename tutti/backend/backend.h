@@ -67,8 +67,8 @@ struct KernelArgs {
   void* state = nullptr;      ///< this thread's accumulator, state_bytes() (Walk::reduce)
   bool first =
       true;  ///< Walk::reduce: this thread's first tile of this run; the state holds nothing yet
-  int64_t first_sample = 0;  ///< index in the batch of the tile's first sample
-  int part = 0, parts = 1;   ///< Walk::whole: do this share of the work
+  int64_t first_sample = 0;     ///< index in the batch of the tile's first sample
+  int thread = 0, threads = 1;  ///< Walk::whole: do this thread's share of the work
   const StepInfo* step = nullptr;
   Window window = {};    ///< limits updates
   Team* team = nullptr;  ///< Walk::whole: the team of all parts; null: parts run by themselves
@@ -81,7 +81,7 @@ struct FinishArgs {
   void* const* out = nullptr;
   std::span<void* const> states;  ///< states of the threads that ran at least one tile, by thread
                                   ///< index
-  int part = 0, parts = 1;        ///< do this share of the work
+  int thread = 0, threads = 1;    ///< do this thread's share of the work
   const StepInfo* step = nullptr;
 };
 

@@ -117,7 +117,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder, const FolderLockTerm
   file_ = open_lock_file(path, terms);
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + std::chrono::duration<double>(terms.patience);
-  for (bool told = false;;) {
+  for (bool reported = false;;) {
     if (try_lock(file_, folder.string())) {
       if (!moved_away(file_, path)) break;
       close(std::exchange(file_, -1));  // this releases the lock
@@ -135,8 +135,8 @@ FolderLock::FolderLock(const std::filesystem::path& folder, const FolderLockTerm
       close(std::exchange(file_, -1));
       throw ConfigError(fmt::format("{}; wait for its end, stop it, or {}", what, terms.other_way));
     }
-    if (!told) log::info("{}; waiting up to {:.0f} s for its end", what, terms.patience);
-    told = true;
+    if (!reported) log::info("{}; waiting up to {:.0f} s for its end", what, terms.patience);
+    reported = true;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   write_holder(file_, path);

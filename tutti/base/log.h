@@ -44,7 +44,7 @@ void warn(fmt::format_string<Args...> text, Args&&... args) {
 }
 /// Warns once, on rank 0, about a condition that all ranks find.
 template <class... Args>
-void warn_alike(fmt::format_string<Args...> text, Args&&... args) {
+void warn_once(fmt::format_string<Args...> text, Args&&... args) {
   if (is_first_rank()) warn(text, std::forward<Args>(args)...);
 }
 template <class... Args>

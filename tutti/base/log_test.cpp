@@ -34,15 +34,15 @@ TEST(Log, OtherRanksSayWhoTheyAre) {
 }
 
 TEST(Log, WhatAllRanksFindAlikeIsSaidByTheFirst) {
-  const auto said_by = [](int rank) {
+  const auto logged_by = [](int rank) {
     configure(Level::info, rank, 4);
     testing::internal::CaptureStderr();
-    warn_alike("the schedule is {}", "longer");
+    warn_once("the schedule is {}", "longer");
     configure(Level::info, 0, 1);
     return testing::internal::GetCapturedStderr();
   };
-  EXPECT_TRUE(has_text(said_by(0), "warning: the schedule is longer\n"));
-  EXPECT_EQ(said_by(1), "");
+  EXPECT_TRUE(has_text(logged_by(0), "warning: the schedule is longer\n"));
+  EXPECT_EQ(logged_by(1), "");
 }
 
 TEST(Log, ColorOnlyWhereItIsAskedFor) {

@@ -45,11 +45,11 @@ TEST(OwnFile, AFolderThatOthersCanWriteToIsRefusedWithARemedyThatHelps) {
   fs::create_directory(folder);
   for (const mode_t mode : {0777, 01777, 0770}) {
     ASSERT_EQ(::chmod(folder.c_str(), mode), 0);
-    const std::string said = message_of<IoError>("", [&] { make_own_folder(folder); });
-    EXPECT_TRUE(has_text(said, "other users can write to it"));
-    const size_t begin = said.find("'chmod go-w ");
-    ASSERT_NE(begin, std::string::npos) << said;
-    const std::string remedy = said.substr(begin + 1, said.find('\'', begin + 1) - begin - 1);
+    const std::string message = message_of<IoError>("", [&] { make_own_folder(folder); });
+    EXPECT_TRUE(has_text(message, "other users can write to it"));
+    const size_t begin = message.find("'chmod go-w ");
+    ASSERT_NE(begin, std::string::npos) << message;
+    const std::string remedy = message.substr(begin + 1, message.find('\'', begin + 1) - begin - 1);
     ASSERT_EQ(std::system(remedy.c_str()), 0) << remedy;
     EXPECT_EQ(message_of<IoError>("", [&] { make_own_folder(folder); }), "");
   }
@@ -261,10 +261,10 @@ TEST(OwnFile, AFileThatCannotBeLookedAtIsNobodys) {
   const fs::path file = scratch.write("list", std::string("text"));
   EXPECT_EQ(with_refused({SYS_fstat, SYS_newfstatat}, EIO,
                          [&] {
-                           const std::string said = message_of<IoError>(
+                           const std::string message = message_of<IoError>(
                                "", [&] { open_own_file(file, O_RDWR | O_CREAT); });
-                           return said.find("uid") == said.npos &&
-                                  said.find(file_error(EIO)) != said.npos;
+                           return message.find("uid") == message.npos &&
+                                  message.find(file_error(EIO)) != message.npos;
                          }),
             0);
 }

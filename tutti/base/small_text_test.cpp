@@ -65,8 +65,8 @@ TEST(SmallText, AFileWithoutEndIsNotRead) {
   const ScratchDirectory scratch;
   const fs::path sparse = scratch.write("sparse", std::string("x"));
   ASSERT_EQ(::truncate(sparse.c_str(), off_t{1} << 40), 0);
-  const std::string said = refusal_of_text(sparse, {.expected = "a list"});
-  EXPECT_TRUE(has_text(said, "expected a list, found 1099511627776 bytes"));
+  const std::string message = refusal_of_text(sparse, {.expected = "a list"});
+  EXPECT_TRUE(has_text(message, "expected a list, found 1099511627776 bytes"));
 }
 
 }  // namespace

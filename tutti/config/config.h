@@ -68,7 +68,7 @@ enum class OnResume {
 
 /// Whether the ranks of one job may have different values.
 enum class AmongRanks {
-  alike,      ///< a job whose ranks differ in it does not start
+  same,       ///< a job whose ranks differ in it does not start
   may_differ  ///< it names something that belongs to a node
 };
 
@@ -92,7 +92,7 @@ struct ConfigKey {
   PathKind path = PathKind::none;
   std::string path_word{};  ///< a value that is not a path: "latest"
   OnResume on_resume = OnResume::fixed;
-  AmongRanks among_ranks = AmongRanks::alike;
+  AmongRanks among_ranks = AmongRanks::same;
   bool or_count = false;  ///< a string: either the default or a whole number, quoted or not
   bool or_one = false;    ///< for texts: a list of one is that string, an empty list ""
   std::vector<KeyNeed> only_with{};  ///< any one gives the key an effect; empty: it always has one

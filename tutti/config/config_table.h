@@ -96,7 +96,7 @@ class ConfigTableWriter {
                   .path = PathKind::none,
                   .path_word = {},
                   .on_resume = OnResume::fixed,
-                  .among_ranks = AmongRanks::alike,
+                  .among_ranks = AmongRanks::same,
                   .or_count = false,
                   .or_one = false,
                   .only_with = {},

@@ -13,7 +13,7 @@ RunSettings run_settings(const RunConfig& config) {
 std::string shared_lines(const RunSettings& settings) {
   std::string lines;
   for (const ConfigKey& row : config_keys())
-    if (row.among_ranks == AmongRanks::alike)
+    if (row.among_ranks == AmongRanks::same)
       lines += fmt::format("{} = {}\n", row.name, settings.at(row.name));
   for (const auto& [name, value] : settings)
     if (!find_config_key(name)) lines += fmt::format("{} = {}\n", name, value);

@@ -18,12 +18,12 @@ void for_each_sample(int64_t count, int threads, const std::function<void(int64_
   std::atomic<int64_t> done{0};
   const auto take = [&](bool tells) {
     using Clock = std::chrono::steady_clock;
-    auto told = Clock::now();
+    auto reported = Clock::now();
     for (int64_t i = next++; i < count; i = next++) try {
         work(i);
         ++done;
-        if (!tells || Clock::now() - told < std::chrono::seconds(10)) continue;
-        told = Clock::now();
+        if (!tells || Clock::now() - reported < std::chrono::seconds(10)) continue;
+        reported = Clock::now();
         log::info("{} of {} made", done.load(), count);
       } catch (...) {
         const std::lock_guard lock(mutex);

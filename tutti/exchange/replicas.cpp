@@ -23,10 +23,10 @@ ReplicaMap::ReplicaMap(int replicas, int ranks, int rank)
     : replicas_(replicas), ranks_(ranks), rank_(rank),
       first_(checked_table(replicas, ranks, rank)) {}
 
-ReplicaMap ReplicaMap::times(int turns) const {
-  CHECK(turns >= 1, "{} turns of a replica", turns);
+ReplicaMap ReplicaMap::times(int micro_batches) const {
+  CHECK(micro_batches >= 1, "{} micro-batches of a replica", micro_batches);
   std::vector<int> first = first_;
-  for (int& replica : first) replica *= turns;
+  for (int& replica : first) replica *= micro_batches;
   return {std::move(first), rank_};
 }
 

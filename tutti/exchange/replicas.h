@@ -16,9 +16,9 @@ class ReplicaMap {
   /// Throws ConfigError when there are fewer replicas than ranks.
   ReplicaMap(int replicas, int ranks, int rank);
 
-  /// Returns the map with each replica split into `turns` micro-batches, which its rank runs one
-  /// after another: those numbered r * turns and up belong to replica r.
-  ReplicaMap times(int turns) const;
+  /// Returns the map with each replica split into `micro_batches`, which its rank runs one
+  /// after another: those numbered r * micro_batches and up belong to replica r.
+  ReplicaMap times(int micro_batches) const;
 
   int replicas() const { return replicas_; }
   int ranks() const { return ranks_; }

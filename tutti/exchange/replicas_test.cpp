@@ -39,7 +39,7 @@ TEST(ReplicaMap, MoreRanksThanReplicasIsTheUsersError) {
 }
 
 }  // namespace
-TEST(ReplicaMap, TurnsStayWithTheirReplica) {
+TEST(ReplicaMap, MicroBatchesStayWithTheirReplica) {
   const ReplicaMap map = ReplicaMap(3, 2, 1).times(2);  // 2 and 1 replicas
   EXPECT_EQ(map.replicas(), 6);
   EXPECT_EQ(map.first(), (std::vector<int>{0, 4, 6}));

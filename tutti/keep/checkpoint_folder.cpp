@@ -178,8 +178,8 @@ void mark_best(const fs::path& checkpoint) {
   if (!error) return sync_directory(link.parent_path());
   fs::remove(partial, ignored);
   replace_file(link, checkpoint.filename().string() + "\n");
-  static std::atomic<bool> said{false};
-  if (!said.exchange(true))
+  static std::atomic<bool> warned{false};
+  if (!warned.exchange(true))
     log::warn("{}: cannot be made a link ({}): it is a file with the name of the checkpoint",
               link.string(), error.message());
 }

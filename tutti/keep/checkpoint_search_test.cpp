@@ -30,9 +30,10 @@ TEST_F(CheckpointTest, ALaterVersionsIsNotDamaged) {
       look();
       ADD_FAILURE() << "accepted";
     } catch (const IoError& error) {
-      const std::string said = error.what();
-      EXPECT_NE(said.find("schema 9 is that of a later version of Tutti"), said.npos) << said;
-      EXPECT_EQ(said.find("damaged"), said.npos) << said;
+      const std::string message = error.what();
+      EXPECT_NE(message.find("schema 9 is that of a later version of Tutti"), message.npos)
+          << message;
+      EXPECT_EQ(message.find("damaged"), message.npos) << message;
     }
   }
 }

@@ -99,7 +99,7 @@ std::string ForeignNames::in_model(const std::string& name) const {
   return name;
 }
 
-std::string ForeignNames::said() const {
+std::string ForeignNames::description() const {
   if (!in_front_.empty())
     return fmt::format("all names begin with '{}', which is taken away", in_front_);
   if (!lacking_.empty())

@@ -28,7 +28,7 @@ class ForeignNames {
   std::string in_model(const std::string& name) const;
   /// Returns "all names begin with 'module.', which is taken away", for the log; empty: the file
   /// uses the model's names.
-  std::string said() const;
+  std::string description() const;
   /// Returns in_file(). Throws ConfigError if the file has no such tensor, naming some that it has;
   /// `shape` appears in that message.
   std::string found(const std::string& name, const Shape& shape) const;

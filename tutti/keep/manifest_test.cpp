@@ -53,8 +53,8 @@ TEST(Manifest, NamesFilesOfItsFolderAlone) {
 TEST(Manifest, OfADamagedOneTheDamageIsSaidAndNotWhoseExceptionItIs) {
   const ScratchDirectory scratch;
   std::ofstream(scratch.path() / kManifest) << "{\"schema\":";
-  const std::string said = refusal(scratch.path());
-  EXPECT_NE(said.find("manifest.json: damaged: parse error at"), said.npos) << said;
+  const std::string message = refusal(scratch.path());
+  EXPECT_NE(message.find("manifest.json: damaged: parse error at"), message.npos) << message;
 }
 
 }  // namespace

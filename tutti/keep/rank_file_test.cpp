@@ -144,10 +144,10 @@ TEST_F(RankFileTest, WhatARankWritesDoesNotGrowWithTheNumberOfRanks) {
     // A file holds its rank's state, and a header with the digits of its rank.
     for (const uint64_t size : sizes) EXPECT_LE(size, alone + 64) << ranks;
     // The files that all ranks share hold none of it; the manifest gives the number of rank files.
-    uint64_t alike = 0;
+    uint64_t same = 0;
     for (const char* file : {"weights.safetensors", "state.safetensors", "manifest.json"})
-      alike += fs::file_size(last_ / file);
-    EXPECT_LE(alike, 2048u) << ranks;
+      same += fs::file_size(last_ / file);
+    EXPECT_LE(same, 2048u) << ranks;
   }
 }
 

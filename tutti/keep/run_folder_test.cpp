@@ -370,9 +370,9 @@ TEST_F(RunFolderTest, ARemovedWorkingFolderIsNamed) {
   fs::remove(root_ / "gone");
   RunFolderRequest r = request("");
   r.base = "runs";
-  const std::string said = refusal(r);
+  const std::string text = refusal(r);
   fs::current_path(before);
-  EXPECT_EQ(said, "the working folder no longer exists: change to one that does");
+  EXPECT_EQ(text, "the working folder no longer exists: change to one that does");
 }
 
 TEST_F(RunFolderTest, CheckpointsElsewhereThatAreAnotherRunsByNowAreRefused) {

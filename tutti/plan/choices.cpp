@@ -66,7 +66,7 @@ bool fits(std::string_view text, const std::vector<std::string>& pieces) {
 
 }  // namespace
 
-std::string_view Choices::find_alike(const KernelRequest& request) {
+std::string_view Choices::find_same(const KernelRequest& request) {
   if (!any_layout_) return {};
   const std::vector<std::string> pieces = pieces_around_layouts(request);
   for (auto& [problem, entry] : made_)
@@ -163,7 +163,7 @@ const KernelCandidate& choose(const KernelRequest& request,
     std::erase_if(accepted, [](const auto* c) { return c->speed == KernelSpeed::oracle; });
   if (accepted.size() == 1) return *accepted.front();
   std::string_view recorded = choices.find(problem);
-  if (recorded.empty()) recorded = choices.find_alike(request);
+  if (recorded.empty()) recorded = choices.find_same(request);
   if (!recorded.empty()) {
     for (const auto* c : accepted)
       if (c->name == recorded) {

@@ -38,7 +38,7 @@ class Choices {
   }
   /// After make_advice_of_training(), returns the choice for a problem that differs from this one
   /// only in the layouts of parameters, or empty. The choice then counts as used.
-  std::string_view find_alike(const KernelRequest& request);
+  std::string_view find_same(const KernelRequest& request);
   bool empty() const { return made_.empty(); }
   size_t size() const { return made_.size(); }
   /// Returns the choices that were found or recorded: those that one program depends on, out of

@@ -145,8 +145,8 @@ TEST(Choices, ThoseOfTrainingCountForOtherLayoutsOfParameters) {
   choices.make_advice_of_training();
   EXPECT_EQ(choose(plain, candidates, false, choices).name, "second");
   // Another program that reads these choices takes it, too.
-  Choices told = Choices::parse(choices.used().to_string());
-  EXPECT_EQ(choose(plain, candidates, false, told).name, "second");
+  Choices parsed = Choices::parse(choices.used().to_string());
+  EXPECT_EQ(choose(plain, candidates, false, parsed).name, "second");
   KernelRequest other = plain;
   other.in[0].layout = Layout::blocked_channels(8);  // an activation's: another problem
   EXPECT_EQ(choose(other, candidates, false, choices).name, "first");

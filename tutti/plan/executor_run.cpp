@@ -36,8 +36,8 @@ void Executor::run_whole(ReadyStep& ready, int thread, const StepInfo& step, con
       {.in = ready.in.data(),
        .out = ready.out.data(),
        .workspace = threads_[static_cast<size_t>(thread)]->workspace.data(),
-       .part = thread,
-       .parts = plan_.options.threads,
+       .thread = thread,
+       .threads = plan_.options.threads,
        .step = &step,
        .window = window,
        .team = sharing_.get()});
@@ -140,8 +140,8 @@ void Executor::finish_band(int t, size_t b, const StepInfo& info) {
     kernel.finish({.in = ready.in.data(),
                    .out = ready.out.data(),
                    .states = {thread.states.data(), states},
-                   .part = t,
-                   .parts = team,
+                   .thread = t,
+                   .threads = team,
                    .step = &step});
   }
 }

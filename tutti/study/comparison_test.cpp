@@ -111,9 +111,9 @@ TEST_F(ComparisonTest, EachDisturbanceIsSaidOnceBeforeTheNumbers) {
   testing::internal::CaptureStdout();
   EXPECT_EQ(compare_studies(flags({"a", "b"})), 0);
   const std::string printed = testing::internal::GetCapturedStdout();
-  for (const std::string said : {"a: Other work took 40 %", "b: Other work took 40 %"}) {
-    EXPECT_LT(printed.find(said), printed.find("seconds an epoch")) << printed;
-    EXPECT_EQ(printed.find(said, printed.find(said) + 1), printed.npos) << printed;
+  for (const std::string sentence : {"a: Other work took 40 %", "b: Other work took 40 %"}) {
+    EXPECT_LT(printed.find(sentence), printed.find("seconds an epoch")) << printed;
+    EXPECT_EQ(printed.find(sentence, printed.find(sentence) + 1), printed.npos) << printed;
   }
   EXPECT_EQ(parse_json(written("studies.json"))["notes"][0].get<std::string>().find("a: Other"),
             0u);

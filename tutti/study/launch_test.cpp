@@ -271,11 +271,11 @@ TEST_F(LaunchTest, AFullDiskForTheConsoleDoesNotEndTheRun) {
   testing::internal::CaptureStderr();
   console.take("one\ntw");
   console.take("o\n");
-  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string message = testing::internal::GetCapturedStderr();
   EXPECT_EQ(console.last_lines(), (std::vector<std::string>{"one", "two"}));
-  const size_t first = said.find("/dev/full: cannot be written");
-  EXPECT_NE(first, std::string::npos) << said;
-  EXPECT_EQ(said.find("/dev/full", first + 1), std::string::npos) << "said once: " << said;
+  const size_t first = message.find("/dev/full: cannot be written");
+  EXPECT_NE(first, std::string::npos) << message;
+  EXPECT_EQ(message.find("/dev/full", first + 1), std::string::npos) << "said once: " << message;
 }
 
 TEST_F(LaunchTest, AnUnfinishedRunOfAnotherConfigurationIsSetAsideWithAWarning) {
@@ -287,10 +287,10 @@ TEST_F(LaunchTest, AnUnfinishedRunOfAnotherConfigurationIsSetAsideWithAWarning) 
   options.rule = rule_of;
   testing::internal::CaptureStderr();
   const LaunchResult result = launch({run}, options).at(0);
-  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string message = testing::internal::GetCapturedStderr();
   EXPECT_EQ(result.outcome, Outcome::finished);
   EXPECT_EQ(result.earlier_attempts, 1);
-  EXPECT_TRUE(has_text(said, "run.seed: 3 there, 5 now"));
+  EXPECT_TRUE(has_text(message, "run.seed: 3 there, 5 now"));
 }
 
 TEST_F(LaunchTest, AnUnfinishedRunWithoutASoundCheckpointIsSetAsideWithAWarning) {
@@ -300,11 +300,11 @@ TEST_F(LaunchTest, AnUnfinishedRunWithoutASoundCheckpointIsSetAsideWithAWarning)
   options.sound = [&](const std::string& directory) { return directory != run.directory; };
   testing::internal::CaptureStderr();
   const LaunchResult result = launch({run}, options).at(0);
-  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string message = testing::internal::GetCapturedStderr();
   EXPECT_EQ(result.outcome, Outcome::finished);
   EXPECT_EQ(result.earlier_attempts, 1);
   EXPECT_TRUE(fs::exists(run.directory + ".attempt-1/checkpoints/step_0000001"));
-  EXPECT_TRUE(has_text(said, "none of the checkpoints"));
+  EXPECT_TRUE(has_text(message, "none of the checkpoints"));
 }
 
 TEST_F(LaunchTest, AnUnfinishedRunGoesOnWhereTrainingLetsTheKeyChange) {
@@ -318,11 +318,11 @@ TEST_F(LaunchTest, AnUnfinishedRunGoesOnWhereTrainingLetsTheKeyChange) {
     options.rule = rule_of;
     testing::internal::CaptureStderr();
     const LaunchResult result = launch({run}, options).at(0);
-    const std::string said = testing::internal::GetCapturedStderr();
+    const std::string message = testing::internal::GetCapturedStderr();
     EXPECT_EQ(result.outcome, Outcome::finished) << key;
     EXPECT_EQ(result.earlier_attempts, 0) << key;
-    EXPECT_EQ(said.find("it goes on") != std::string::npos, key == std::string("run.threads"))
-        << said;
+    EXPECT_EQ(message.find("it goes on") != std::string::npos, key == std::string("run.threads"))
+        << message;
   }
 }
 

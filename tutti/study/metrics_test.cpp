@@ -85,25 +85,25 @@ TEST(Metrics, OtherWorkIsSaidBeforeTheNumbers) {
 }
 
 TEST(Metrics, EqualRunsThatTookDifferentTimesAreNamed) {
-  const auto said = [](std::vector<RunSummary> runs) {
+  const auto message_of = [](std::vector<RunSummary> runs) {
     const std::vector<std::string> all = evaluate(std::move(runs), std::nullopt).disturbances;
     return all.empty() ? "" : all.front();
   };
   EXPECT_TRUE(
-      said({run_in(1, 16.4, 6, 4), run_in(1, 28.1, 6, 4, 2), run_in(1, 35.6, 6, 4, 3)})
+      message_of({run_in(1, 16.4, 6, 4), run_in(1, 28.1, 6, 4, 2), run_in(1, 35.6, 6, 4, 3)})
           .starts_with("Equal runs on 1 rank took 16.40, 28.10, 35.60 s an epoch: more than "
                        "chance makes"));
-  EXPECT_EQ(said({run_in(1, 100, 6, 4), run_in(1, 109, 6, 4, 2), run_in(2, 50, 6, 4)}), "");
+  EXPECT_EQ(message_of({run_in(1, 100, 6, 4), run_in(1, 109, 6, 4, 2), run_in(2, 50, 6, 4)}), "");
   // A single timed epoch each does not show how much epochs differ.
-  EXPECT_EQ(said({run_in(1, 100, 2, 4), run_in(1, 120, 2, 4, 2)}), "");
-  EXPECT_NE(said({run_in(1, 100, 2, 4), run_in(1, 160, 2, 4, 2)}), "");
+  EXPECT_EQ(message_of({run_in(1, 100, 2, 4), run_in(1, 120, 2, 4, 2)}), "");
+  EXPECT_NE(message_of({run_in(1, 100, 2, 4), run_in(1, 160, 2, 4, 2)}), "");
   // They differ by 20 %: more than their own epochs differ, or less.
   std::vector<RunSummary> runs = {run_in(1, 100, 6, 4), run_in(1, 120, 6, 4, 2)};
-  EXPECT_NE(said(runs), "");
+  EXPECT_NE(message_of(runs), "");
   for (RunSummary& run : runs)
     for (size_t e = 1; e < run.log.epochs.size(); ++e)
       run.log.epochs[e].seconds += e % 2 == 0 ? -30 : e == 3 ? 0 : 30;
-  EXPECT_EQ(said(runs), "");
+  EXPECT_EQ(message_of(runs), "");
 }
 
 TEST(Metrics, KnownAnswersWhenTheTargetIsReached) {

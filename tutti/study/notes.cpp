@@ -47,10 +47,10 @@ void note_machine(StudyResult& result) {
 /// Whether two runs that should take the same time an epoch differ by more than their epochs do
 /// among themselves.
 bool times_part(const RunSummary& one, const RunSummary& other) {
-  constexpr double kAlike = 1.1, kApart = 1.5;  // regardless of how much the epochs of a run differ
+  constexpr double kSame = 1.1, kApart = 1.5;  // regardless of how much the epochs of a run differ
   const double a = one.epoch_seconds, b = other.epoch_seconds;
   const double ratio = std::max(a, b) / std::min(a, b);
-  if (!(ratio > kAlike)) return false;
+  if (!(ratio > kSame)) return false;
   const Ratio means = ratio_of_means(one.timed_epochs, other.timed_epochs);
   return ratio > kApart || means.low > 1 || means.high < 1;  // NaN where a run has one epoch
 }

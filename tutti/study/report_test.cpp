@@ -129,14 +129,15 @@ TEST(Report, WhatMakesTimesDoubtfulStandsBeforeThem) {
   RunSummary run = make_run(1, 1, 5, 5);
   run.log.machine = {{.seconds = 5, .other_work = 0.4}};
   const StudyResult result = evaluate({run}, std::nullopt);
-  const std::string text = terminal_report(result), said = "Other work took 40 % of the processors";
-  EXPECT_LT(text.find(said), text.find("How fast it trains")) << text;
-  EXPECT_EQ(count(text, said), 1u);
+  const std::string text = terminal_report(result),
+                    sentence = "Other work took 40 % of the processors";
+  EXPECT_LT(text.find(sentence), text.find("How fast it trains")) << text;
+  EXPECT_EQ(count(text, sentence), 1u);
   const auto json = parse_json(json_report(result, {.title = "T"}));
-  EXPECT_TRUE(json["notes"][0].get<std::string>().starts_with(said));
+  EXPECT_TRUE(json["notes"][0].get<std::string>().starts_with(sentence));
   EXPECT_EQ(json["runs"][0]["other_work"], 0.4);
   const std::string html = html_report(result, {.title = "T"});
-  EXPECT_LT(html.find(said), html.find("class=\"cards\""));
+  EXPECT_LT(html.find(sentence), html.find("class=\"cards\""));
 }
 
 TEST(Report, CsvHasAHeadingForEveryCellAndEmptyCellsForWhatIsNotKnown) {

@@ -242,8 +242,8 @@ TEST_F(StudyTest, RunsOfAnotherConfigurationInTheFolderAreLeftOutAndTheNotesSayS
 
 TEST_F(StudyTest, CollectWithoutAFolderOrOfASingleRunSaysWhatToGive) {
   flags_.collect_only = true;
-  const std::string said = message_of<IoError>([&] { run_study(flags_); });
-  EXPECT_TRUE(has_text(said, "there is no folder " + flags_.output_dir));
+  const std::string message = message_of<IoError>([&] { run_study(flags_); });
+  EXPECT_TRUE(has_text(message, "there is no folder " + flags_.output_dir));
   fs::create_directories(flags_.output_dir);
   std::ofstream(root_ / "out" / kRecordFile) << R"({"schema":1,"event":"run_start"})" << '\n';
   EXPECT_THROW(run_study(flags_), ConfigError);
@@ -315,11 +315,11 @@ TEST_F(StudyTest, CollectNamesTheKeysInWhichRunsDiffer) {
 TEST_F(StudyTest, WhereNoReportCanBeWrittenTheTablesAreShownAndTheReasonIsSaid) {
   fs::create_directories(root_ / "out/study.csv");
   testing::internal::CaptureStdout();
-  const std::string said = message_of<IoError>([&] { run_study(flags_); });
+  const std::string message = message_of<IoError>([&] { run_study(flags_); });
   const std::string printed = testing::internal::GetCapturedStdout();
   EXPECT_TRUE(has_text(printed, "How fast it trains"));
-  EXPECT_TRUE(has_text(said, "study.csv: cannot be written: Is a directory; "));
-  EXPECT_TRUE(has_text(said, "tutti study --collect --output-dir " + flags_.output_dir + "'"));
+  EXPECT_TRUE(has_text(message, "study.csv: cannot be written: Is a directory; "));
+  EXPECT_TRUE(has_text(message, "tutti study --collect --output-dir " + flags_.output_dir + "'"));
 }
 
 TEST_F(StudyTest, ARunThatWasStoppedHasNotFailed) {

@@ -16,29 +16,30 @@ constexpr int64_t kDefaultGlobalBatch = 128;  // as [batch] documents when it is
 /// Returns the batch per replica at `ranks`, given the values that the base configuration fixes.
 int64_t local_batch(const StudyFlags& flags, const Size& size, const Size& base) {
   const int64_t replicas = flags.replicas ? flags.replicas : size.groups(),
-                turns = flags.accumulate;
-  const std::string times = turns > 1 ? fmt::format(" x batch.accumulate = {}", turns) : "";
+                micro_batches = flags.accumulate;
+  const std::string times =
+      micro_batches > 1 ? fmt::format(" x batch.accumulate = {}", micro_batches) : "";
   if (flags.mode == Mode::weak) {
     if (flags.local_batch) return flags.local_batch;
     const int64_t global = flags.global_batch ? flags.global_batch : kDefaultGlobalBatch;
-    if (global % (base.groups() * turns))
+    if (global % (base.groups() * micro_batches))
       throw ConfigError(
           fmt::format("weak scaling needs a local batch: batch.global = {} is not divisible by the "
                       "smallest rank "
                       "count {}{}; set batch.local",
                       global, base.text(), times));
-    return global / (base.groups() * turns);
+    return global / (base.groups() * micro_batches);
   }
   const int64_t base_replicas = flags.replicas ? flags.replicas : base.groups();
   const int64_t global = flags.global_batch  ? flags.global_batch
-                         : flags.local_batch ? flags.local_batch * base_replicas * turns
+                         : flags.local_batch ? flags.local_batch * base_replicas * micro_batches
                                              : kDefaultGlobalBatch;
-  if (global % (replicas * turns))
+  if (global % (replicas * micro_batches))
     throw ConfigError(fmt::format(
         "strong scaling: the global batch {} is not divisible by {} {}{}; change "
         "batch.global or --ranks",
         global, replicas, flags.replicas || size.parts() > 1 ? "replicas" : "ranks", times));
-  return global / (replicas * turns);
+  return global / (replicas * micro_batches);
 }
 
 void check(const StudyFlags& flags) {

@@ -32,17 +32,17 @@ Shares shares_of(const std::map<std::string, double>& saved) {
 TEST(GossipTo, IsAnotherReplicaWithItsProbability) {
   constexpr int kSteps = 20000, kReplicas = 5;
   const MeetingSettings settings = gossip_of(0.3);
-  std::vector<int> heard(kReplicas);
+  std::vector<int> received(kReplicas);
   int sent = 0;
   for (int64_t step = 0; step < kSteps; ++step)
     if (const auto to = gossip_to(settings, kReplicas, 2, step)) {
       ASSERT_NE(*to, 2);
-      ++heard.at(static_cast<size_t>(*to));
+      ++received.at(static_cast<size_t>(*to));
       ++sent;
     }
   EXPECT_NEAR(sent, 0.3 * kSteps, 300);
   for (const int other : {0, 1, 3, 4})
-    EXPECT_NEAR(heard[static_cast<size_t>(other)], sent / 4, 200);
+    EXPECT_NEAR(received[static_cast<size_t>(other)], sent / 4, 200);
   EXPECT_FALSE(gossip_to(gossip_of(1), 1, 0, 0)) << "there is nobody else";
 }
 

@@ -23,7 +23,7 @@ int torus_rows(int replicas) {
 
 /// Returns the number of distances at which a replica receives from others in turn: 1, 2, 4, ...
 /// below `replicas`.
-int64_t turns_of(int replicas) {
+int64_t distances_of(int replicas) {
   return std::max(static_cast<int>(std::bit_width(static_cast<unsigned>(replicas - 1))), 1);
 }
 
@@ -40,8 +40,8 @@ class NeighbourMeeting final : public Meeting {
                                     map.replicas(), comm::MessageSpec::kMostTag));
     for (int local = 0; local < map.local_count(); ++local)
       before_[map.replica(local)] = settings.room(floats);
-    const int64_t graphs = graph_ == MixingGraph::exponential ? turns_of(map.replicas()) : 1;
-    for (int64_t turn = 0; turn < graphs; ++turn) plan(communicator, turn);
+    const int64_t graphs = graph_ == MixingGraph::exponential ? distances_of(map.replicas()) : 1;
+    for (int64_t round = 0; round < graphs; ++round) plan(communicator, round);
   }
 
   void begin(std::span<const ReplicaValues>, bool) override {}
@@ -59,7 +59,7 @@ class NeighbourMeeting final : public Meeting {
     for (auto& message : messages_of(step)) message->wait();
     moved_ = {};
     for (int i = 0; i < map_.local_count(); ++i)
-      mix(map_.replica(i), turn_of(step), local[static_cast<size_t>(i)].parameters);
+      mix(map_.replica(i), meeting_of(step), local[static_cast<size_t>(i)].parameters);
     bytes_sent_ +=
         sends_[static_cast<size_t>(index_of(step))] * static_cast<int64_t>(floats_ * sizeof(float));
     ++meetings_;
@@ -76,22 +76,22 @@ class NeighbourMeeting final : public Meeting {
  private:
   using Messages = std::vector<std::unique_ptr<comm::MessageOperation>>;
 
-  int64_t turn_of(int64_t step) const { return (step + 1) / every_ - 1; }
+  int64_t meeting_of(int64_t step) const { return (step + 1) / every_ - 1; }
   int64_t index_of(int64_t step) const {
-    return turn_of(step) % static_cast<int64_t>(messages_.size());
+    return meeting_of(step) % static_cast<int64_t>(messages_.size());
   }
   Messages& messages_of(int64_t step) { return messages_[static_cast<size_t>(index_of(step))]; }
 
   /// Plans the messages of one graph of the cycle: each replica is sent once to every rank that
   /// uses it.
-  void plan(comm::Communicator& communicator, int64_t turn) {
+  void plan(comm::Communicator& communicator, int64_t round) {
     std::set<std::pair<int, int>> sent, received;  // replica and rank, replica alone
     for (int listener = 0; listener < map_.replicas(); ++listener)
-      for (const MixingWeight& heard : mixing_row(graph_, map_.replicas(), listener, turn)) {
-        const int to = map_.owner(listener), from = map_.owner(heard.replica);
+      for (const MixingWeight& source : mixing_row(graph_, map_.replicas(), listener, round)) {
+        const int to = map_.owner(listener), from = map_.owner(source.replica);
         if (to == from) continue;
-        if (from == map_.rank()) sent.insert({heard.replica, to});
-        if (to == map_.rank()) received.insert({heard.replica, from});
+        if (from == map_.rank()) sent.insert({source.replica, to});
+        if (to == map_.rank()) received.insert({source.replica, from});
       }
     Messages& messages = messages_.emplace_back();
     const auto spec = [&](int replica, int peer) {
@@ -115,15 +115,15 @@ class NeighbourMeeting final : public Meeting {
 
   /// Adds the difference between the neighbours' average before the step and the replica's own
   /// weights at that time.
-  void mix(int replica, int64_t turn, float* weights) {
-    const auto row = mixing_row(graph_, map_.replicas(), replica, turn);
+  void mix(int replica, int64_t round, float* weights) {
+    const auto row = mixing_row(graph_, map_.replicas(), replica, round);
     const float* const own = weights_before(replica);
-    std::vector<const float*> heard;
-    for (const MixingWeight& entry : row) heard.push_back(weights_before(entry.replica));
+    std::vector<const float*> source;
+    for (const MixingWeight& entry : row) source.push_back(weights_before(entry.replica));
     mixed_.resize(floats_);
     for (size_t k = 0; k < floats_; ++k) {
       float mean = 0;
-      for (size_t e = 0; e < row.size(); ++e) mean += row[e].weight * heard[e][k];
+      for (size_t e = 0; e < row.size(); ++e) mean += row[e].weight * source[e][k];
       mixed_[k] = weights[k] + (mean - own[k]);
     }
     move(mixed_, weights);
@@ -145,33 +145,33 @@ class NeighbourMeeting final : public Meeting {
 
 std::vector<MixingWeight> mixing_row(MixingGraph graph, int replicas, int replica,
                                      int64_t meeting) {
-  std::vector<int> heard{replica};  // with few replicas some occur more than once
+  std::vector<int> source{replica};  // with few replicas some occur more than once
   const auto around = [](int at, int extent) { return (at % extent + extent) % extent; };
   switch (graph) {
     case MixingGraph::ring:
-      heard.push_back(around(replica - 1, replicas));
-      heard.push_back(around(replica + 1, replicas));
+      source.push_back(around(replica - 1, replicas));
+      source.push_back(around(replica + 1, replicas));
       break;
     case MixingGraph::torus: {
       const int rows = torus_rows(replicas), columns = replicas / rows;
       const int row = replica / columns, column = replica % columns;
       for (const int step : {-1, 1}) {
-        heard.push_back(around(row + step, rows) * columns + column);
-        heard.push_back(row * columns + around(column + step, columns));
+        source.push_back(around(row + step, rows) * columns + column);
+        source.push_back(row * columns + around(column + step, columns));
       }
       break;
     }
     case MixingGraph::exponential: {
-      const int distance = 1 << (meeting % turns_of(replicas));
-      heard.push_back(around(replica + distance, replicas));
+      const int distance = 1 << (meeting % distances_of(replicas));
+      source.push_back(around(replica + distance, replicas));
       break;
     }
   }
   std::map<int, int> times;
-  for (const int other : heard) ++times[other];
+  for (const int other : source) ++times[other];
   std::vector<MixingWeight> row;
   for (const auto& [other, count] : times)
-    row.push_back({other, static_cast<float>(count) / static_cast<float>(heard.size())});
+    row.push_back({other, static_cast<float>(count) / static_cast<float>(source.size())});
   return row;
 }
 

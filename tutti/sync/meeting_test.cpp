@@ -78,14 +78,14 @@ TEST(Meeting, OfFragmentsIsOncePerRoundOfEach) {
   // Three fragments of 80 floats, bounds at multiples of 16: [0, 16), [16, 48), [48, 80).
   const MeetingSettings settings{.every = 6, .fragments = 3};
   run_replicas(settings, 2, 1, 12, [](int64_t step, const Values& weights) {
-    const auto alike = [&](size_t begin, size_t end) {
+    const auto same = [&](size_t begin, size_t end) {
       return std::equal(weights[0].begin() + static_cast<long>(begin),
                         weights[0].begin() + static_cast<long>(end),
                         weights[1].begin() + static_cast<long>(begin));
     };
-    EXPECT_EQ(alike(0, 16), (step + 1) % 6 == 0) << step;
-    EXPECT_EQ(alike(16, 48), (step + 1 + 2) % 6 == 0) << step;
-    EXPECT_EQ(alike(48, 80), (step + 1 + 4) % 6 == 0) << step;
+    EXPECT_EQ(same(0, 16), (step + 1) % 6 == 0) << step;
+    EXPECT_EQ(same(16, 48), (step + 1 + 2) % 6 == 0) << step;
+    EXPECT_EQ(same(48, 80), (step + 1 + 4) % 6 == 0) << step;
   });
 }
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
-#include "tutti/sync/ticket_desk.h"
+#include "tutti/sync/batch_dealer.h"
 #include "tutti/sync/virtual_clock.h"
 
 namespace tutti {
@@ -57,7 +57,7 @@ void ServerClock::begin(double seconds, int64_t version, int64_t left) {
     worker.version = version;
     worker.steps = worker.tickets = 0;
   }
-  for (const int64_t most : {int64_t{1}, TicketDesk::kAhead})  // one each before a second
+  for (const int64_t most : {int64_t{1}, BatchDealer::kAhead})  // one each before a second
     for (Worker& worker : workers_) take_tickets(worker, most);
   for (Worker& worker : workers_) {
     start(worker, seconds);
@@ -155,7 +155,7 @@ void ServerClock::serve(int number) {
 void ServerClock::serve_waiting(std::vector<int>& served) {
   for (int w = 0; w < spec_.workers; ++w) {
     Worker& worker = workers_[static_cast<size_t>(w)];
-    take_tickets(worker, TicketDesk::kAhead);
+    take_tickets(worker, BatchDealer::kAhead);
     if (!worker.waits || worker.tickets == 0) continue;
     serve(w);
     served.push_back(w);

@@ -8,7 +8,7 @@
 // each to the server that holds these weights. A bucket above a server's share is split evenly over
 // all of them. The gradient is complete when its last bucket has arrived. The scheme decides how it
 // is applied; finally the servers send weights, and the worker begins anew when it has all of them.
-// As on real ranks (sync/ticket_desk.h) a worker makes a gradient for which it has a ticket, and
+// As on real ranks (sync/batch_dealer.h) a worker makes a gradient for which it has a ticket, and
 // takes the next one beforehand. When all tickets of a round are given and their gradients applied,
 // all workers meet, and begin together with the servers' weights. A message occupies the sender's
 // link and the receiver's for as long as its bytes take, first come, first served. Each server is

@@ -11,7 +11,7 @@ namespace tutti {
 namespace {
 
 template <class T>
-std::span<std::byte> bytes_of_said(T& value) {
+std::span<std::byte> bytes_of_reply(T& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
@@ -53,19 +53,19 @@ ServerLink::ServerLink(comm::Communicator& communicator, Spec spec, const Bucket
       asks_[s] = communicator.plan_send({.name = "question to a server",
                                          .peer = spec_.ranks.servers[s],
                                          .tag = served_tags::kAsk,
-                                         .data = bytes_of_said(ask_)});
+                                         .data = bytes_of_reply(ask_)});
   if (is_here(0)) return;
   grants_ = communicator.plan_receive({.name = "ticket of a gradient",
                                        .peer = spec_.ranks.servers[0],
                                        .tag = served_tags::kGrant,
-                                       .data = bytes_of_said(grant_),
+                                       .data = bytes_of_reply(grant_),
                                        .patient = true});
   grants_->start();
 }
 
 void ServerLink::begin_round() {
-  CHECK(tickets_.empty() && told_end_, "a round begins before the last one is over");
-  told_end_ = false;
+  CHECK(tickets_.empty() && knows_end_, "a round begins before the last one is over");
+  knows_end_ = false;
   pushed_ = 0;
 }
 
@@ -73,13 +73,13 @@ void ServerLink::look_for_grants() {
   if (spec_.here) (void)spec_.here->test();  // throws errors from the server
   const auto take = [&](const TicketGrant& grant) {
     if (grant.ticket >= 0) return tickets_.push_back(grant.ticket);
-    told_end_ = true;
+    knows_end_ = true;
     end_ = grant.end;
   };
   if (!grants_)
     while (const auto grant = spec_.here->take_grant()) take(*grant);
   else
-    while (!told_end_ && grants_->test()) {
+    while (!knows_end_ && grants_->test()) {
       take(grant_);
       grants_->start();
     }
@@ -99,7 +99,7 @@ std::vector<int> ServerLink::others() const {
 }
 
 std::optional<int64_t> ServerLink::take_ticket() {
-  const auto there = [this] { return coming_ticket() || told_end_; };
+  const auto there = [this] { return coming_ticket() || knows_end_; };
   if (!there())
     communicator_.wait_for(there, [this] {
       return comm::Pending{.operation = "a ticket of the first server",

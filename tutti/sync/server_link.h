@@ -1,5 +1,5 @@
 #pragma once
-// ServerLink: a worker's connection to the servers (sync/server_loop.h). In a group of ranks that
+// ServerLink: a worker's connection to the servers (sync/weight_server.h). In a group of ranks that
 // sum their gradients, one rank has it.
 //
 //   begin_round(); take_ticket(); then for each ticket: make the gradient, push() each bucket;
@@ -16,7 +16,7 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/sync/served_codecs.h"
-#include "tutti/sync/server_loop.h"
+#include "tutti/sync/weight_server.h"
 
 namespace tutti {
 
@@ -27,7 +27,7 @@ class ServerLink {
     ServedRanks ranks;
     std::vector<ServedPart> parts;
     std::byte* parameters = nullptr;       ///< the arena that receives the weights
-    ServerLoop* here = nullptr;            ///< this rank's server, if it is one
+    WeightServer* here = nullptr;          ///< this rank's server, if it is one
     const ServedCodecs* codecs = nullptr;  ///< the same as the servers'; null: nothing is encoded
   };
   ServerLink(comm::Communicator& communicator, Spec spec, const BucketLayout& layout);
@@ -95,7 +95,7 @@ class ServerLink {
   ServerAsk ask_;
   TicketGrant grant_;
   std::deque<int64_t> tickets_;
-  bool told_end_ = true;
+  bool knows_end_ = true;
   int64_t end_ = 0, pushed_ = 0, ticket_ = 0;
   size_t complete_ = 0;  // complete buckets of the gradient
 };

@@ -1,56 +1,56 @@
-// The part of ServerLoop for steps that take a quorum of gradients.
+// The part of WeightServer for steps that take a quorum of gradients.
 #include <algorithm>
 #include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/schedule/element.h"
 #include "tutti/comm/schedule/tree.h"
-#include "tutti/sync/server_loop.h"
+#include "tutti/sync/weight_server.h"
 
 namespace tutti {
 
-void ServerLoop::plan_verdicts(const BucketLayout& layout) {
+void WeightServer::plan_verdicts(const BucketLayout& layout) {
   CHECK(spec_.codecs == nullptr || spec_.codecs->encoded_buckets() == 0,
         "what a gradient that is dropped has not sent would be lost");
   spare_ = Buffer(layout.bytes);
   const std::vector<int>& servers = spec_.ranks.servers;
-  followers_.resize(desk_ ? servers.size() - 1 : 1);
+  followers_.resize(dealer_ ? servers.size() - 1 : 1);
   for (size_t f = 0; f < followers_.size(); ++f) {
     Follower& follower = followers_[f];
     const comm::MessageSpec message{.name = "verdict on a gradient",
-                                    .peer = desk_ ? servers[f + 1] : servers.front(),
+                                    .peer = dealer_ ? servers[f + 1] : servers.front(),
                                     .tag = served_tags::kVerdict,
                                     .data = std::as_writable_bytes(std::span(&follower.verdict, 1)),
                                     .patient = true};
     follower.message =
-        desk_ ? communicator().plan_send(message) : communicator().plan_receive(message);
-    if (!desk_) follower.message->start();
+        dealer_ ? communicator().plan_send(message) : communicator().plan_receive(message);
+    if (!dealer_) follower.message->start();
   }
 }
 
 /// On the first server: decides whether received gradients are part of the step, or too late for
 /// it.
-void ServerLoop::judge() {
+void WeightServer::judge() {
   for (size_t w = 0; w < workers_.size(); ++w) {
     Worker& worker = workers_[w];
     if (worker.judged || !gradient_there(worker)) continue;
     worker.judged = true;
-    const TicketDesk::Arrival arrival = desk_->arrived(static_cast<int>(w));
+    const BatchDealer::Arrival arrival = dealer_->arrived(static_cast<int>(w));
     say(worker, arrival.taken ? Verdict::What::taken : Verdict::What::dropped, arrival.ticket);
   }
 }
 
-void ServerLoop::say(const Worker& worker, Verdict::What what, int64_t ticket) {
+void WeightServer::say(const Worker& worker, Verdict::What what, int64_t ticket) {
   const Verdict verdict{static_cast<int32_t>(&worker - workers_.data()), what, ticket};
   verdicts_.push_back(verdict);
   for (Follower& follower : followers_) follower.verdicts.push_back(verdict);
 }
 
 /// Returns whether nothing is left to do or to send.
-bool ServerLoop::follow() {
-  if (desk_) judge();
+bool WeightServer::follow() {
+  if (dealer_) judge();
   for (Follower& follower : followers_) {
-    if (!desk_)
+    if (!dealer_)
       while (follower.message->test()) {
         verdicts_.push_back(follower.verdict);
         follower.message->start();
@@ -63,14 +63,14 @@ bool ServerLoop::follow() {
   }
   while (!verdicts_.empty() && done(verdicts_.front())) verdicts_.pop_front();
   const auto idle = [this](Follower& follower) {
-    return follower.verdicts.empty() && (!desk_ || follower.message->test());
+    return follower.verdicts.empty() && (!dealer_ || follower.message->test());
   };
   return verdicts_.empty() && std::ranges::all_of(followers_, idle);
 }
 
 /// Returns whether it could be carried out: its gradient or question may still be in flight to this
 /// server.
-bool ServerLoop::done(const Verdict& verdict) {
+bool WeightServer::done(const Verdict& verdict) {
   Worker& worker = workers_[static_cast<size_t>(verdict.worker)];
   if (verdict.what == Verdict::What::served) {
     if (!question(worker)) return false;
@@ -91,7 +91,7 @@ bool ServerLoop::done(const Verdict& verdict) {
   return true;
 }
 
-void ServerLoop::apply_step() {
+void WeightServer::apply_step() {
   std::ranges::sort(step_, {}, &Held::ticket);
   std::vector<const float*> sums(begins_.size());
   for (const size_t p : own_) {
@@ -108,7 +108,7 @@ void ServerLoop::apply_step() {
 /// Adds in the tree over the step's gradients, in the order of their tickets: the bits equal
 /// those of a sum over as many replicas. A sum is stored in its first gradient's place, except
 /// where that belongs to this rank's worker: a server must not change it.
-const float* ServerLoop::sum_of(size_t lo, size_t hi, int bucket, const Shard& range) {
+const float* WeightServer::sum_of(size_t lo, size_t hi, int bucket, const Shard& range) {
   Worker& first = *step_[lo].worker;
   const float* const own = first.buckets[static_cast<size_t>(bucket)];
   if (hi - lo == 1) return own;

@@ -8,7 +8,7 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/sync/server_link.h"
-#include "tutti/sync/server_loop.h"
+#include "tutti/sync/weight_server.h"
 
 namespace tutti {
 namespace {
@@ -61,21 +61,21 @@ void run_quorum(const QuorumCase& job) {
     const auto parts = deal_to_servers(layout, job.servers, false);
     Stepping weights(layout.bytes / sizeof(float));
     const int server = c.rank() - ranks.servers.front();
-    std::unique_ptr<ServerLoop> loop;
+    std::unique_ptr<WeightServer> loop;
     for (const Bucket& bucket : layout.buckets) weights.begins.push_back(bucket.begin);
     for (const ServedPart& part : parts)
       if (part.server == server) weights.parts.push_back(part);
     if (server >= 0 && server < job.servers)
-      loop = std::make_unique<ServerLoop>(c,
-                                          ServerLoop::Spec{.ranks = ranks,
-                                                           .server = server,
-                                                           .parts = parts,
-                                                           .tickets = {.workers = job.workers,
-                                                                       .together = job.quorum,
-                                                                       .bound = {},
-                                                                       .quorum = true},
-                                                           .codecs = nullptr},
-                                          layout, weights);
+      loop = std::make_unique<WeightServer>(c,
+                                            WeightServer::Spec{.ranks = ranks,
+                                                               .server = server,
+                                                               .parts = parts,
+                                                               .tickets = {.workers = job.workers,
+                                                                           .together = job.quorum,
+                                                                           .bound = {},
+                                                                           .quorum = true},
+                                                               .codecs = nullptr},
+                                            layout, weights);
     const size_t floats = layout.bytes / sizeof(float);
     std::vector<float> mine(floats), gradient(floats);
     std::unique_ptr<ServerLink> link;
@@ -150,7 +150,7 @@ void run_quorum(const QuorumCase& job) {
   }
 }
 
-TEST(ServerLoop, AStepTakesAQuorumOfGradients) {
+TEST(WeightServer, AStepTakesAQuorumOfGradients) {
   run_quorum({.workers = 1, .quorum = 1, .servers = 1});
   run_quorum({.workers = 2, .quorum = 1, .servers = 1});
   run_quorum({.workers = 3, .quorum = 2, .servers = 1});
@@ -163,7 +163,7 @@ TEST(ServerLoop, AStepTakesAQuorumOfGradients) {
 
 /// A step often ends between a worker's question and its weights, which then belong to the step
 /// before.
-TEST(ServerLoop, AStepTakesNoGradientOfOlderWeights) {
+TEST(WeightServer, AStepTakesNoGradientOfOlderWeights) {
   for (const int servers : {1, 2})
     run_quorum({.workers = 4,
                 .quorum = 1,

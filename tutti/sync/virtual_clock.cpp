@@ -141,14 +141,14 @@ void VirtualClock::meet_neighbours(int64_t meeting, const std::vector<double>& b
   LinkFlows flows(spec_.machine, ready_.size());
   for (int r = 0; r < spec_.replicas; ++r) {
     rows.push_back(mixing_row(spec_.sync->graph, spec_.replicas, r, meeting));
-    for (const MixingWeight& heard : rows.back()) flows.add(heard.replica, r);
+    for (const MixingWeight& source : rows.back()) flows.add(source.replica, r);
   }
   std::vector<double> arrived = ready_;
   for (int r = 0; r < spec_.replicas; ++r)
-    for (const MixingWeight& heard : rows[static_cast<size_t>(r)]) {
-      const double sent = began[static_cast<size_t>(heard.replica)];
+    for (const MixingWeight& source : rows[static_cast<size_t>(r)]) {
+      const double sent = began[static_cast<size_t>(source.replica)];
       double& mine = arrived[static_cast<size_t>(r)];
-      mine = std::max(mine, sent + flows.seconds(weight_bytes_, heard.replica, r));
+      mine = std::max(mine, sent + flows.seconds(weight_bytes_, source.replica, r));
     }
   ready_ = arrived;
 }

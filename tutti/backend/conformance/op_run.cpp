@@ -231,12 +231,12 @@ void OpRun::work(Worker& worker, Team& team) {
                     .state = worker.accumulator,
                     .first = &tile == worker.tiles.data(),
                     .first_sample = tile.first,
-                    .part = 0,
-                    .parts = 1,
+                    .thread = 0,
+                    .threads = 1,
                     .step = &options_.step};
     if (walk_ == Walk::whole) {
-      args.part = omp_get_thread_num();
-      args.parts = options_.threads;
+      args.thread = omp_get_thread_num();
+      args.threads = options_.threads;
       args.team = &team;
     }
     tile.kernel->run(args);

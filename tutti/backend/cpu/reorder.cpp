@@ -70,8 +70,8 @@ class ReorderKernel final : public Kernel {
 
   void run(const KernelArgs& args) override {
     const Axis& split = split_ != nullptr ? *split_ : inner_;
-    const int64_t begin = split.padded * args.part / args.parts,
-                  end = split.padded * (args.part + 1) / args.parts;
+    const int64_t begin = split.padded * args.thread / args.threads,
+                  end = split.padded * (args.thread + 1) / args.threads;
     const auto* const from = static_cast<const From*>(args.in[0]);
     auto* const to = static_cast<To*>(args.out[0]);
     if (split_ == nullptr) return line(from, to, begin, end);
@@ -113,8 +113,9 @@ class ConvertKernel final : public Kernel {
   void run(const KernelArgs& args) override {
     const auto* __restrict const from = static_cast<const From*>(args.in[0]);
     auto* __restrict const to = static_cast<To*>(args.out[0]);
-    const int64_t end = elements_ * (args.part + 1) / args.parts;
-    for (int64_t i = elements_ * args.part / args.parts; i < end; ++i) to[i] = convert<To>(from[i]);
+    const int64_t end = elements_ * (args.thread + 1) / args.threads;
+    for (int64_t i = elements_ * args.thread / args.threads; i < end; ++i)
+      to[i] = convert<To>(from[i]);
   }
 
  private:

@@ -45,8 +45,8 @@ class ReorderBlocksKernel final : public Kernel {
       const size_t far = b / inner / others * kLanes, near = b % inner * kLanes;
       return Block{r_.turned ? far : near, r_.turned ? near : far, b / inner % others};
     };
-    const auto end = static_cast<size_t>(blocks * (args.part + 1) / args.parts);
-    for (auto b = static_cast<size_t>(blocks * args.part / args.parts); b < end; ++b) {
+    const auto end = static_cast<size_t>(blocks * (args.thread + 1) / args.threads);
+    for (auto b = static_cast<size_t>(blocks * args.thread / args.threads); b < end; ++b) {
       if (b + kBlocksAhead < end) ask_for(at(b + kBlocksAhead), to);
       make(at(b), from, to);
     }

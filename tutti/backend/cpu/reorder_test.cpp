@@ -62,8 +62,8 @@ TEST(CpuReorder, AnyLayoutToAnyOtherInParts) {
             KernelArgs args;
             args.in = &in;
             args.out = &out;
-            args.part = part;
-            args.parts = 3;
+            args.thread = part;
+            args.threads = 3;
             kernel->run(args);
           }
           const Buffer want = testing::pack(y, values);  // padding is zero there

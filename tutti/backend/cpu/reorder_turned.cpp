@@ -25,7 +25,7 @@ class TransposeKernel final : public Kernel {
       : samples_(samples), rows_(rows), columns_(columns) {}
   void run(const KernelArgs& args) override {
     const int64_t strips = (rows_ + kLanes - 1) / kLanes;
-    const auto [begin, end] = share(samples_ * strips, args.part, args.parts);
+    const auto [begin, end] = share(samples_ * strips, args.thread, args.threads);
     for (int64_t s = begin; s < end; ++s) {
       const int64_t sample = s / strips * rows_ * columns_, row = s % strips * kLanes;
       for (int64_t column = 0; column < columns_; column += kLanes)

@@ -35,7 +35,7 @@ class ReferenceKernel final : public Kernel {
   size_t state_bytes() const override { return rule_.sums * sizeof(double); }
 
   void run(const KernelArgs& args) override {
-    if (args.part != 0) return;
+    if (args.thread != 0) return;
     auto* const sums = static_cast<double*>(args.state);
     if (rule_.sums > 0 && args.first) std::fill_n(sums, rule_.sums, 0.0);
     for (size_t i = 0; i < in_.size(); ++i) in_[i].load(args.in[i], places(args, i));
@@ -52,7 +52,7 @@ class ReferenceKernel final : public Kernel {
   }
 
   void finish(const FinishArgs& args) override {
-    if (args.part != 0 || !rule_.finish) return;
+    if (args.thread != 0 || !rule_.finish) return;
     std::ranges::fill(totals_, 0.0);
     for (const void* state : args.states)
       for (size_t i = 0; i < totals_.size(); ++i)

@@ -51,9 +51,9 @@ TEST_F(ConfigPipes, AnIncludedOneIsNotWaitedFor) {
   for (const char* name : {"pipe", "sparse"}) {
     const fs::path file =
         scratch_.write("a.toml", fmt::format("include = \"{}\"\n[run]\nseed = 1\n", name));
-    const std::string said = of_config(file);
-    EXPECT_TRUE(holds(said, "a.toml:1:")) << said;
-    EXPECT_TRUE(holds(said, "expected a configuration, found ")) << said;
+    const std::string message = of_config(file);
+    EXPECT_TRUE(holds(message, "a.toml:1:")) << message;
+    EXPECT_TRUE(holds(message, "expected a configuration, found ")) << message;
   }
   EXPECT_TRUE(holds(of_config(sparse_), "found 1099511627776 bytes")) << of_config(sparse_);
 }

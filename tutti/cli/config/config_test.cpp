@@ -283,7 +283,7 @@ TEST_F(ConfigFiles, LayersReadBackEqual) {
 
 TEST_F(ConfigFiles, MistakesInLayersNameTheirPlaces) {
   const std::string path = (folder_ / "net.toml").string();
-  const auto said = [&](const std::string& text) {
+  const auto answer = [&](const std::string& text) {
     std::ofstream(path) << text;
     try {
       read_config({.file = path, .environment = {}, .flags = {}});
@@ -292,7 +292,7 @@ TEST_F(ConfigFiles, MistakesInLayersNameTheirPlaces) {
     }
     return std::string();
   };
-  const std::string all = said(
+  const std::string all = answer(
       "[[model.layer]]\ntype = \"convv\"\n[[model.layer]]\ntype = \"conv\"\nchanels = 3\n"
       "activation = \"rely\"\nkernel = 0\n[[model.layer]]\nname = \"x\"\n");
   EXPECT_NE(
@@ -307,9 +307,9 @@ TEST_F(ConfigFiles, MistakesInLayersNameTheirPlaces) {
   EXPECT_NE(all.find("did you mean 'relu'?"), std::string::npos);
   EXPECT_NE(all.find("net.toml:7:10: kernel must be between 1"), std::string::npos);
   EXPECT_NE(all.find("a layer needs type"), std::string::npos);
-  EXPECT_NE(said("[model.layer]\ntype = \"dense\"\n").find("write [[model.layer]] above each"),
+  EXPECT_NE(answer("[model.layer]\ntype = \"dense\"\n").find("write [[model.layer]] above each"),
             std::string::npos);
-  EXPECT_NE(said("[model]\nname = \"lenet\"\n[[model.layer]]\ntype = \"dense\"\n")
+  EXPECT_NE(answer("[model]\nname = \"lenet\"\n[[model.layer]]\ntype = \"dense\"\n")
                 .find("give one of the two"),
             std::string::npos);
 }
@@ -359,13 +359,13 @@ TEST(ConfigFlagsTwice, AFlagAndSetOfTheSameKeyContradictEachOther) {
        {std::vector<std::string>{"train", "--lr", "0.2", "--set", "optimizer.lr=0.1"},
         std::vector<std::string>{"train", "--optimizer.lr=0.1", "--lr", "0.2"}}) {
     const std::string written = words[1] == "--lr" ? "--set optimizer.lr" : "--optimizer.lr";
-    std::string said;
+    std::string answer;
     try {
       settings(words);
     } catch (const ConfigError& error) {
-      said = error.what();
+      answer = error.what();
     }
-    EXPECT_EQ(said, "--lr and " + written + " set the same key: give one");
+    EXPECT_EQ(answer, "--lr and " + written + " set the same key: give one");
   }
   const auto last = settings({"train", "--set", "optimizer.lr=1", "--set", "optimizer.lr=2"});
   EXPECT_EQ(last.back().text, "2") << "scripts add to their own";

@@ -62,13 +62,13 @@ bool meet_server(const Socket& socket, const std::string& secret) {
   Nonce theirs{};
   if (!receive_all(socket, value_room(theirs), deadline)) return false;
   Question question{.nonce = comm::fresh_nonce()};
-  const std::string said = comm::both(theirs, question.nonce);
-  question.proof = comm::proof(secret, kAsks, said);
+  const std::string transcript = comm::both(theirs, question.nonce);
+  question.proof = comm::proof(secret, kAsks, transcript);
   Sha256Digest claimed{};
   if (!send_all(socket, value_bytes(question), deadline) ||
       !receive_all(socket, value_room(claimed), deadline))
     return false;
-  if (!equal(claimed, comm::proof(secret, kAnswers, said)))
+  if (!equal(claimed, comm::proof(secret, kAnswers, transcript)))
     throw CommError("who answers, or this process, does not know the job's secret");
   return true;
 }
@@ -161,11 +161,12 @@ void SampleServer::serve_until_ended() {
 // A proof of zeros means a refusal, while a client tries again after a connection that just ends.
 void SampleServer::admit(comm::Stranger& stranger) {
   Question question;
-  std::memcpy(&question, stranger.said.data(), sizeof question);
-  const std::string said = comm::both(stranger.challenge, question.nonce);
+  std::memcpy(&question, stranger.answer.data(), sizeof question);
+  const std::string transcript = comm::both(stranger.challenge, question.nonce);
   const bool known = connections_.size() < kMostConnections &&
-                     equal(question.proof, comm::proof(shared_->secret, kAsks, said));
-  const Sha256Digest answer = known ? comm::proof(shared_->secret, kAnswers, said) : Sha256Digest{};
+                     equal(question.proof, comm::proof(shared_->secret, kAsks, transcript));
+  const Sha256Digest answer =
+      known ? comm::proof(shared_->secret, kAnswers, transcript) : Sha256Digest{};
   // The first bytes on a connection fit the socket's buffer.
   if (!send_all(stranger.socket, value_bytes(answer), Moment::now()) || !known) return;
   auto own = std::make_shared<Connection>();

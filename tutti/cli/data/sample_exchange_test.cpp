@@ -56,8 +56,8 @@ TEST(SampleExchange, AnIdleConnectionThatHasEndedIsNoLostNode) {
   server.reset();
   server = std::make_unique<SampleServer>("secret", "127.0.0.1", port);
   EXPECT_FALSE(clients.get(0, packed));
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_FALSE(has_text(said, "does not answer"));
+  const std::string message = testing::internal::GetCapturedStderr();
+  EXPECT_FALSE(has_text(message, "does not answer"));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ TEST(NoGpu, IsSaidOfFlagsKeysAndVariablesAlike) {
   EXPECT_EQ(no_gpu("--devise"), "");
   // None of our keys is taken for such a word.
   for (const ConfigKey& row : config_keys()) EXPECT_EQ(no_gpu(row.name), "") << row.name;
-  const auto said = [](const std::vector<std::string>& words) -> std::string {
+  const auto message_of = [](const std::vector<std::string>& words) -> std::string {
     try {
       run_command_line(words);
     } catch (const ConfigError& error) {
@@ -52,7 +52,8 @@ TEST(NoGpu, IsSaidOfFlagsKeysAndVariablesAlike) {
         {"bench", "ops", "--gpu"},
         {"config", "--set", "run.device=cpu"},
         {"config", "--run.device=cuda"}})
-    EXPECT_NE(said(words).find("no GPU part: leave it out"), std::string::npos) << said(words);
+    EXPECT_NE(message_of(words).find("no GPU part: leave it out"), std::string::npos)
+        << message_of(words);
 }
 
 }  // namespace tutti

@@ -115,8 +115,9 @@ int naming_networks(const GivenNames& given, const FoundWeights& found, const Ru
     return work();
   } catch (const ConfigError& error) {
     if (both.empty()) throw;
-    const std::string command = config_command(given), said = error.what();
-    throw ConfigError(fmt::format("{}: {}{}", both, said, said.ends_with(command) ? "" : command));
+    const std::string command = config_command(given), message = error.what();
+    throw ConfigError(
+        fmt::format("{}: {}{}", both, message, message.ends_with(command) ? "" : command));
   }
 }
 

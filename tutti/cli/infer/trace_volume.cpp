@@ -113,13 +113,13 @@ class FillNews {
  public:
   void operator()(const FillCounts& counts) {
     const auto now = std::chrono::steady_clock::now();
-    if (now - said_ < std::chrono::seconds(5)) return;
-    said_ = now;
+    if (now - reported_ < std::chrono::seconds(5)) return;
+    reported_ = now;
     log::info("{} objects after {} fields of view", counts.objects, counts.looks);
   }
 
  private:
-  std::chrono::steady_clock::time_point said_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point reported_ = std::chrono::steady_clock::now();
 };
 
 void write_objects(const std::filesystem::path& output, const data::Volume& volume,

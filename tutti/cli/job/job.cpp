@@ -263,12 +263,12 @@ ConfiguredData open_configured(const RunConfig& config, const VolumeReading& vol
   say_left_out(data.train.get(), "train");
   say_left_out(data.validation.get(), "validation");
   say_left_out(data.test.get(), "test");
-  const auto check_alike = [&](const data::Dataset& other, const char* part) {
+  const auto check_same = [&](const data::Dataset& other, const char* part) {
     data::check_same_fields(*data.train, other, part);
     data::check_same_tokens(*data.train, other, part);
   };
-  if (data.validation) check_alike(*data.validation, "validation");
-  if (data.test) check_alike(*data.test, "test");
+  if (data.validation) check_same(*data.validation, "validation");
+  if (data.test) check_same(*data.test, "test");
   return data;
 }
 

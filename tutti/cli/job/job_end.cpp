@@ -88,12 +88,12 @@ int explain_failures(const RankTable& table, const JobEnd& end) {
   std::ranges::sort(failed, {}, [&](int rank) { return table.row(rank).order.load(); });
   leave_out_echoes(table, end, failed);
   if (failed.empty()) return kFailure;
-  std::vector<std::string> said, lines;
+  std::vector<std::string> sentences, lines;
   for (const int rank : failed) {
     const RankRow& row = table.row(rank);
     const std::string text = row.message.data();
-    if (text.empty() || std::ranges::find(said, text) != said.end()) continue;
-    said.push_back(text);
+    if (text.empty() || std::ranges::find(sentences, text) != sentences.end()) continue;
+    sentences.push_back(text);
     // An error that one rank has sent to the others (comm::decide) is printed once, too.
     const std::string line = named(rank, table.ranks(), row.code, text);
     if (std::ranges::find(lines, line) != lines.end()) continue;

@@ -25,12 +25,12 @@ void be_rank(const RankTable& table, const own_row::Place& place,
   waitpid(child, nullptr, 0);
 }
 
-struct Said {
+struct Report {
   int code = 0;
   std::string text;
 };
 
-Said said_of(const RankTable& table, const JobEnd& end) {
+Report report_of(const RankTable& table, const JobEnd& end) {
   testing::internal::CaptureStderr();
   const int code = explain_end(table, end);
   return {code, testing::internal::GetCapturedStderr()};
@@ -40,13 +40,13 @@ TEST(JobEnd, RanksOfOtherHostsCountThroughTheLauncher) {
   const RankTable table(4);
   for (const int rank : {0, 1}) be_rank(table, {rank, 4, 2}, [] { own_row::end(0, ""); });
   const auto ended = [&](int status) {
-    return said_of(table, {.program = "mpirun", .status = status, .banners = "BANNER\n"});
+    return report_of(table, {.program = "mpirun", .status = status, .banners = "BANNER\n"});
   };
   for (const int code : {0, 3, 75}) {
     EXPECT_EQ(ended(exited(code)).code, code);
     EXPECT_EQ(ended(exited(code)).text, "");
   }
-  const Said failed = ended(exited(1)), killed = ended(exited(128 + SIGKILL));
+  const Report failed = ended(exited(1)), killed = ended(exited(128 + SIGKILL));
   EXPECT_EQ(failed.code, 1);
   EXPECT_EQ(
       failed.text,
@@ -64,7 +64,7 @@ TEST(JobEnd, RanksThatTheLauncherEndedAreNotTheCause) {
       own_row::note_sent_off();
       own_row::set_run(RunState::checkpoint);
     });
-  const Said end = said_of(table, {.program = "mpirun", .status = exited(1)});
+  const Report end = report_of(table, {.program = "mpirun", .status = exited(1)});
   EXPECT_EQ(end.code, 1);
   EXPECT_EQ(
       end.text,
@@ -81,7 +81,7 @@ TEST(JobEnd, ARunThatHasStoppedInOrderIsToBeStartedAgain) {
       own_row::note_sent_off();
       own_row::set_run(RunState::stopped);
     });
-  EXPECT_EQ(said_of(table, {.program = "mpirun", .status = exited(1)}).code, 75);
+  EXPECT_EQ(report_of(table, {.program = "mpirun", .status = exited(1)}).code, 75);
 }
 
 TEST(JobEnd, SaysWhatARunWouldGoOnFrom) {
@@ -89,7 +89,7 @@ TEST(JobEnd, SaysWhatARunWouldGoOnFrom) {
     const RankTable table(2);
     be_rank(table, {1, 2, 2}, [run] { own_row::set_run(run); });
     end.trains = trains;
-    return said_of(table, end).text;
+    return report_of(table, end).text;
   };
   for (const JobEnd& end :
        {JobEnd{.first_gone = {1}, .program = "mpirun", .status = exited(128 + SIGKILL)},
@@ -109,7 +109,7 @@ TEST(JobEnd, ARankThatIsToldToStopBeforeItHasBegunStopsTheJob) {
   const RankTable table(2);
   be_rank(table, {1, 2, 2}, [] { own_row::end(75, "", SIGTERM); });
   const auto ended = [&](int signal) {
-    return said_of(table, {.program = "mpirun", .status = exited(128 + signal)});
+    return report_of(table, {.program = "mpirun", .status = exited(128 + signal)});
   };
   EXPECT_EQ(ended(SIGTERM).code, 75);
   EXPECT_TRUE(has_text(ended(SIGTERM).text, "before the first step"));
@@ -125,8 +125,8 @@ TEST(JobEnd, WhoMissesAKilledRankHasNothingToAdd) {
   be_rank(table, {2, 4, 4}, [] { own_row::end(1, "no space"); });
   // It has received the error from rank 0.
   be_rank(table, {3, 4, 4}, [] { own_row::end(1, "rank 0 of the job has given up", 0, true); });
-  const Said end =
-      said_of(table, {.first_gone = {1}, .program = "mpirun", .status = exited(128 + SIGKILL)});
+  const Report end =
+      report_of(table, {.first_gone = {1}, .program = "mpirun", .status = exited(128 + SIGKILL)});
   EXPECT_EQ(end.code, 1);
   EXPECT_TRUE(has_text(end.text, "rank 1/4 (process"));
   EXPECT_TRUE(has_text(end.text, "no space"));
@@ -141,7 +141,7 @@ TEST(JobEnd, OneRanksErrorIsToldOnceAndByIt) {
   be_rank(table, {0, 3, 3}, [&] { own_row::end(1, named(2, 3, 1, text)); });  // as received from
                                                                               // rank 2
   be_rank(table, {2, 3, 3}, [&] { own_row::end(1, text); });
-  const Said end = said_of(table, {.program = "mpirun", .status = exited(1)});
+  const Report end = report_of(table, {.program = "mpirun", .status = exited(1)});
   EXPECT_EQ(end.code, 1);
   EXPECT_EQ(end.text, "tutti: " + named(2, 3, 1, text) + "\n");
 }
@@ -150,7 +150,7 @@ TEST(JobEnd, RanksThatAllWaitAllSayForWhom) {
   const RankTable table(2);
   be_rank(table, {0, 2, 2}, [] { own_row::end(1, "no answer; not arrived: rank 1", 0, true); });
   be_rank(table, {1, 2, 2}, [] { own_row::end(1, "rank 0 of the job has given up", 0, true); });
-  const Said end = said_of(table, {.program = "mpirun", .status = exited(1)});
+  const Report end = report_of(table, {.program = "mpirun", .status = exited(1)});
   EXPECT_EQ(end.code, 1);
   EXPECT_TRUE(has_text(end.text, "no answer"));
   EXPECT_TRUE(has_text(end.text, "has given up"));
@@ -159,8 +159,8 @@ TEST(JobEnd, RanksThatAllWaitAllSayForWhom) {
 TEST(JobEnd, ALauncherThatWasKilledOnPurposeIsNoNews) {
   const RankTable table(2);
   be_rank(table, {0, 2, 1}, [] { own_row::end(1, "not arrived: rank 1 on node1"); });
-  const Said end =
-      said_of(table, {.program = "mpirun", .status = SIGKILL, .launcher_killed = true});
+  const Report end =
+      report_of(table, {.program = "mpirun", .status = SIGKILL, .launcher_killed = true});
   EXPECT_EQ(end.code, 1);
   EXPECT_TRUE(has_text(end.text, "not arrived: rank 1 on node1"));
   EXPECT_FALSE(has_text(end.text, "was killed"));

@@ -164,7 +164,7 @@ int choose_threads(int requested, int omp_num_threads, const Topology& topology,
   if (requested > 0) return requested;
   const int cores = topology.usable_cores(), most = cores * kMostRanksPerCore;
   if (omp_num_threads > most)
-    log::warn_alike(
+    log::warn_once(
         "OMP_NUM_THREADS={} on {} core{} is more than {} threads a core, which only wait for each "
         "other: {} are used",
         omp_num_threads, cores, cores == 1 ? "" : "s", kMostRanksPerCore, most);
@@ -264,8 +264,8 @@ Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<st
 
 int run_launch(const Launch& launch, const Patience& patience) {
   const RankTable table(launch.ranks);
-  Launch told = launch;
-  told.environment.emplace_back(kRankTableVariable, table.value());
+  Launch informed = launch;
+  informed.environment.emplace_back(kRankTableVariable, table.value());
   const auto refuse = [&] {
     throw DeviceError(fmt::format("cannot start {}: {}", launch.command[0], file_error(errno)));
   };
@@ -276,7 +276,7 @@ int run_launch(const Launch& launch, const Patience& patience) {
   sigprocmask(SIG_BLOCK, &signals, &before);  // a signal between fork and supervise() would be lost
   const pid_t parent = getpid();
   const pid_t child = fork();
-  if (child == 0) become(told, parent, errors[1], signals);
+  if (child == 0) become(informed, parent, errors[1], signals);
   close(errors[1]);
   int code = 0;
   if (child > 0)

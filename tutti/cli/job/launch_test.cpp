@@ -74,10 +74,10 @@ TEST(PlanLaunch, SaysWhenOversubscribed) {
 TEST(PlanLaunch, WithoutANetworkOpenMpiIsToldToTakeTheLoopback) {
   Surroundings alone = kOpenMpi;
   alone.only_loopback = "lo";
-  const std::pair<std::string, std::string> told{"OMPI_MCA_btl_tcp_if_include", "lo"};
+  const std::pair<std::string, std::string> setting{"OMPI_MCA_btl_tcp_if_include", "lo"};
   const auto tells = [&](const Surroundings& s) {
     const Launch launch = plan_launch(2, {}, {"t"}, machine(8), s);
-    return std::count(launch.environment.begin(), launch.environment.end(), told);
+    return std::count(launch.environment.begin(), launch.environment.end(), setting);
   };
   EXPECT_EQ(tells(alone), 1);
   EXPECT_EQ(tells(kOpenMpi), 0);
@@ -218,10 +218,10 @@ TEST(ChooseThreads, AVariableThatNobodyCanMeanIsBounded) {
   EXPECT_EQ(choose_threads(1000, 17, machine(2), 1), 1000) << "--threads is looked at elsewhere";
   testing::internal::CaptureStderr();
   EXPECT_EQ(choose_threads(0, 1'000'000'000, machine(2), 1), 16);
-  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string message = testing::internal::GetCapturedStderr();
   EXPECT_TRUE(
-      has_text(said, "OMP_NUM_THREADS=1000000000 on 2 cores is more than 8 threads a core"));
-  EXPECT_TRUE(has_text(said, "16 are used"));
+      has_text(message, "OMP_NUM_THREADS=1000000000 on 2 cores is more than 8 threads a core"));
+  EXPECT_TRUE(has_text(message, "16 are used"));
 }
 
 Launch command(Words words) {

@@ -39,7 +39,7 @@ class Launcher {
     close(errors_[0]);
     errors_[0] = -1;
   }
-  std::string said() const {
+  std::string printed() const {
     char text[1000];
     const ssize_t count = read(errors_[0], text, sizeof text);
     return {text, static_cast<size_t>(count > 0 ? count : 0)};
@@ -58,7 +58,7 @@ TEST(LauncherWatch, KillsALauncherThatStaysAndSaysSo) {
   const Launcher launcher([] { pause(); });
   see_launcher_end({.launcher = launcher.process, .began = launcher.began, .looks = 3});
   EXPECT_FALSE(launcher_runs(launcher.process));
-  EXPECT_TRUE(has_text(launcher.said(), "still waits"));
+  EXPECT_TRUE(has_text(launcher.printed(), "still waits"));
 }
 
 TEST(LauncherWatch, KillsALauncherWhoseWordsNobodyReads) {
@@ -81,7 +81,7 @@ TEST(LauncherWatch, LeavesALauncherAloneThatEnds) {
   int status = -1;
   waitpid(launcher.process, &status, 0);
   EXPECT_EQ(status, 0);
-  EXPECT_EQ(launcher.said(), "");
+  EXPECT_EQ(launcher.printed(), "");
 }
 
 TEST(LauncherWatch, LeavesAnotherProcessOfThatNumberAlone) {

@@ -41,7 +41,7 @@ bool some_interface_is_up() {
 }  // namespace
 
 std::string obstacle_of_folder(const std::filesystem::path& folder) {
-  const auto told = [&](const char* what, int error) {
+  const auto refusal = [&](const char* what, int error) {
     return fmt::format(
         "; MPI keeps files of the job in '{}', and {} ({}): set TMPDIR to a folder with room",
         folder.string(), what, std::strerror(error));
@@ -49,14 +49,14 @@ std::string obstacle_of_folder(const std::filesystem::path& folder) {
   std::string trial = (folder / "tutti-start-XXXXXX").string();
   // MPI makes the folder itself if it does not exist.
   if (::mkdtemp(trial.data()) == nullptr)
-    return errno == ENOENT ? "" : told("nothing can be written there", errno);
+    return errno == ENOENT ? "" : refusal("nothing can be written there", errno);
   const std::string name = trial + "/room";
   const int file = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   int error = file < 0 ? errno : ::posix_fallocate(file, 0, kSessionBytes);
   if (file >= 0) ::close(file);
   ::unlink(name.c_str());
   ::rmdir(trial.c_str());
-  return error == ENOSPC || error == EDQUOT ? told("there is no room", error) : "";
+  return error == ENOSPC || error == EDQUOT ? refusal("there is no room", error) : "";
 }
 
 std::string start_obstacles() {

@@ -96,7 +96,7 @@ class Supervision {
   bool over_ = false;  // the launcher has ended, with status_
   int status_ = 0;
   Clock::time_point over_since_{};
-  bool told_ = false;  // a signal has come
+  bool signalled_ = false;  // a signal has come
   int interrupts_ = 0;
   int asked_ = 0;  // the signal that came when ranks had trained already, since asked_since_
   Clock::time_point asked_since_{};
@@ -222,7 +222,7 @@ void Supervision::look_for_files() {
 // asked: so ranks of other hosts need no signal. Whether the job has trained is checked after
 // sending the signal: a rank that has begun to train by then takes it as a request.
 void Supervision::on_signal(int signal) {
-  told_ = true;
+  signalled_ = true;
   if (verdict_ || over_) return;
   if (signal == SIGINT && ++interrupts_ > 1 && !has_stopped(table_)) {
     end_job(128 + SIGINT,
@@ -372,7 +372,7 @@ void Supervision::read_rest() {
 // Waits without limit for the reader, as any program does, unless the job was asked to end.
 void Supervision::wait_for_reader() {
   while (errors_.full()) {
-    if ((told_ || verdict_) && Clock::now() - over_since_ > kSlowReader) return;
+    if ((signalled_ || verdict_) && Clock::now() - over_since_ > kSlowReader) return;
     wait_a_moment(kLookMs);
     receive_signals();
   }

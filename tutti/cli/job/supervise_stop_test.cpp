@@ -26,7 +26,7 @@ TEST(Supervise, AStopBeforeTheFirstStepEndsTheJob) {
       return 0;
     });
     EXPECT_EQ(end.code, 75);
-    EXPECT_EQ(count(end.said, "before the first step"), 1u) << end.said;
+    EXPECT_EQ(count(end.printed, "before the first step"), 1u) << end.printed;
   }
 }
 
@@ -40,8 +40,9 @@ TEST(Supervise, AStopOfOneRankAtTheStartIsNoErrorOfTheOthers) {
     return 1;
   });
   EXPECT_EQ(end.code, 75);
-  EXPECT_EQ(count(end.said, "rank 1/2: stopped by signal 15 (SIGTERM) before"), 1u) << end.said;
-  EXPECT_EQ(count(end.said, "is gone"), 0u) << end.said;
+  EXPECT_EQ(count(end.printed, "rank 1/2: stopped by signal 15 (SIGTERM) before"), 1u)
+      << end.printed;
+  EXPECT_EQ(count(end.printed, "is gone"), 0u) << end.printed;
 }
 
 TEST(Supervise, AStopOfOtherWorkSaysNothingOfSteps) {
@@ -54,7 +55,7 @@ TEST(Supervise, AStopOfOtherWorkSaysNothingOfSteps) {
     return 0;
   });
   EXPECT_EQ(end.code, 128 + SIGTERM);
-  EXPECT_EQ(end.said, "tutti: stopped by signal 15 (SIGTERM)\n");
+  EXPECT_EQ(end.printed, "tutti: stopped by signal 15 (SIGTERM)\n");
 }
 
 TEST(Supervise, AStopReachesRanksThatTrain) {
@@ -78,7 +79,7 @@ TEST(Supervise, AStopReachesRanksThatTrain) {
       return 0;
     });
     EXPECT_EQ(end.code, 75);
-    EXPECT_EQ(end.said, "");
+    EXPECT_EQ(end.printed, "");
   }
 }
 
@@ -173,8 +174,8 @@ TEST(Supervise, ASignalEndsAJobThatHangsAtItsEnd) {
     return 0;
   });
   EXPECT_EQ(end.code, 1);
-  EXPECT_TRUE(has_text(end.said, "the job was at its end, and rank 1/2 (process "));
-  EXPECT_TRUE(has_text(end.said, "of signal 15 (SIGTERM)"));
+  EXPECT_TRUE(has_text(end.printed, "the job was at its end, and rank 1/2 (process "));
+  EXPECT_TRUE(has_text(end.printed, "of signal 15 (SIGTERM)"));
   EXPECT_FALSE(runs(table.row(1).process));
 }
 
@@ -195,7 +196,7 @@ TEST(Supervise, ASignalAtTheEndLetsTheRanksEndWell) {
     return 0;
   });
   EXPECT_EQ(end.code, 3);
-  EXPECT_EQ(end.said, "");
+  EXPECT_EQ(end.printed, "");
 }
 
 TEST(Supervise, ASecondInterruptEndsTheJobAtOnce) {
@@ -215,7 +216,7 @@ TEST(Supervise, ASecondInterruptEndsTheJobAtOnce) {
     return 0;
   });
   EXPECT_EQ(end.code, 130);
-  EXPECT_TRUE(has_text(end.said, "second interrupt"));
+  EXPECT_TRUE(has_text(end.printed, "second interrupt"));
 }
 
 TEST(Supervise, SaysWhoIsStoppedWhenNobodyElseCan) {
@@ -229,10 +230,10 @@ TEST(Supervise, SaysWhoIsStoppedWhenNobodyElseCan) {
       return 0;
     });
     EXPECT_EQ(end.code, 1);
-    EXPECT_TRUE(has_text(end.said, "stopped by a signal (state T)"));
-    EXPECT_EQ(count(end.said, "rank 0/2"), 1u) << end.said;
-    EXPECT_EQ(count(end.said, "rank 1/2"), 1u) << end.said;
-    EXPECT_EQ(count(end.said, "mpirun (process"), launcher_too ? 1u : 0u) << end.said;
+    EXPECT_TRUE(has_text(end.printed, "stopped by a signal (state T)"));
+    EXPECT_EQ(count(end.printed, "rank 0/2"), 1u) << end.printed;
+    EXPECT_EQ(count(end.printed, "rank 1/2"), 1u) << end.printed;
+    EXPECT_EQ(count(end.printed, "mpirun (process"), launcher_too ? 1u : 0u) << end.printed;
   }
 }
 
@@ -262,7 +263,7 @@ TEST(Supervise, AStoppedRankDoesNotGoOnWhenTheJobEnds) {
   });
   EXPECT_EQ(end.code, 75);
   EXPECT_NE(table.row(0).state, RankState::ended) << table.row(0).message.data();
-  EXPECT_EQ(count(end.said, "kill -CONT"), 0u) << end.said;
+  EXPECT_EQ(count(end.printed, "kill -CONT"), 0u) << end.printed;
 }
 
 // The end of the job itself asks starting ranks to stop, and they have saved nothing.
@@ -354,13 +355,14 @@ TEST(Supervise, AfterAWarningItWaitsOnWhereThatIsAsked) {
       own_row::end(0, "");
     });
     until(table, 0, RankState::starting);
-    for (struct stat said{}; said.st_size == 0; usleep(1000)) fstat(supervisors_errors, &said);
+    for (struct stat printed{}; printed.st_size == 0; usleep(1000))
+      fstat(supervisors_errors, &printed);
     kill(table.row(0).process, SIGCONT);
     until(table, 0, RankState::ended);
     return 0;
   });
   EXPECT_EQ(end.code, 0);
-  EXPECT_TRUE(has_text(end.said, "waiting goes on"));
+  EXPECT_TRUE(has_text(end.printed, "waiting goes on"));
 }
 
 }  // namespace

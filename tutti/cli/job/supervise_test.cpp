@@ -19,7 +19,7 @@ TEST(Supervise, TheRanksCodeIsTheJobs) {
       return 0;
     });
     EXPECT_EQ(end.code, code);
-    EXPECT_EQ(end.said, "");
+    EXPECT_EQ(end.printed, "");
   }
 }
 
@@ -35,7 +35,7 @@ TEST(Supervise, OneErrorOfAllRanksIsSaidOnceWithoutBanners) {
     return 2;
   });
   EXPECT_EQ(end.code, 2);
-  EXPECT_EQ(end.said, "tutti: batch.global = 7 does not divide\n");
+  EXPECT_EQ(end.printed, "tutti: batch.global = 7 does not divide\n");
 }
 
 TEST(Supervise, TheLaunchersOwnErrorIsShown) {
@@ -46,8 +46,8 @@ TEST(Supervise, TheLaunchersOwnErrorIsShown) {
     return 1;
   });
   EXPECT_EQ(end.code, 1);
-  EXPECT_TRUE(has_text(end.said, "There are not enough slots"));
-  EXPECT_TRUE(has_text(end.said, "mpirun: it ended with exit code 1 before a rank"));
+  EXPECT_TRUE(has_text(end.printed, "There are not enough slots"));
+  EXPECT_TRUE(has_text(end.printed, "mpirun: it ended with exit code 1 before a rank"));
 }
 
 // Where SIGCHLD is ignored the system keeps no status.
@@ -62,7 +62,7 @@ TEST(Supervise, ALauncherWhoseStatusIsLostIsNoSuccess) {
   });
   std::signal(SIGCHLD, before);
   EXPECT_EQ(end.code, 1);
-  EXPECT_TRUE(has_text(end.said, "before a rank of Tutti had begun"));
+  EXPECT_TRUE(has_text(end.printed, "before a rank of Tutti had begun"));
   EXPECT_EQ(well.code, 3);
 }
 
@@ -77,8 +77,8 @@ TEST(Supervise, NamesTheRankThatWasKilled) {
     return 128 + SIGKILL;
   });
   EXPECT_EQ(end.code, 1);
-  EXPECT_TRUE(has_text(end.said, "rank 1/2 (process "));
-  EXPECT_TRUE(has_text(end.said, "killed by signal 9"));
+  EXPECT_TRUE(has_text(end.printed, "rank 1/2 (process "));
+  EXPECT_TRUE(has_text(end.printed, "killed by signal 9"));
 }
 
 TEST(Supervise, ARankThatIsKilledBeforeItHasBegunIsAFailure) {
@@ -90,7 +90,7 @@ TEST(Supervise, ARankThatIsKilledBeforeItHasBegunIsAFailure) {
   });
   EXPECT_EQ(end.code, 1);
   EXPECT_TRUE(
-      has_text(end.said, "a rank was killed by signal 9 (Killed) when 1 of 2 ranks had begun"));
+      has_text(end.printed, "a rank was killed by signal 9 (Killed) when 1 of 2 ranks had begun"));
 }
 
 TEST(Supervise, SaysThatTheLauncherWasKilledAndLeavesNoRank) {
@@ -103,7 +103,7 @@ TEST(Supervise, SaysThatTheLauncherWasKilledAndLeavesNoRank) {
     return 0;
   });
   EXPECT_EQ(end.code, 1);
-  EXPECT_TRUE(has_text(end.said, "was killed by signal 9"));
+  EXPECT_TRUE(has_text(end.printed, "was killed by signal 9"));
   EXPECT_FALSE(runs(table.row(0).process));
 }
 
@@ -130,7 +130,7 @@ TEST(Supervise, RanksOfOtherHostsAreNotTakenForRanksThatHaveNotBegun) {
     return 75;  // the code of a rank on another host
   });
   EXPECT_EQ(end.code, 75);
-  EXPECT_EQ(end.said, "");
+  EXPECT_EQ(end.printed, "");
 }
 
 TEST(Supervise, ALauncherThatWaitsForASilentHostIsKilled) {
@@ -144,11 +144,11 @@ TEST(Supervise, ALauncherThatWaitsForASilentHostIsKilled) {
     return 0;
   });
   EXPECT_EQ(end.code, 1);
-  EXPECT_EQ(count(end.said, "not arrived: rank 2 on node1"), 1u) << end.said;
-  EXPECT_EQ(count(end.said, "still waits 10 s after its ranks on this host have ended"), 1u)
-      << end.said;
-  EXPECT_EQ(count(end.said, "another host of the job does not answer"), 1u) << end.said;
-  EXPECT_EQ(count(end.said, "was killed by"), 0u) << end.said;
+  EXPECT_EQ(count(end.printed, "not arrived: rank 2 on node1"), 1u) << end.printed;
+  EXPECT_EQ(count(end.printed, "still waits 10 s after its ranks on this host have ended"), 1u)
+      << end.printed;
+  EXPECT_EQ(count(end.printed, "another host of the job does not answer"), 1u) << end.printed;
+  EXPECT_EQ(count(end.printed, "was killed by"), 0u) << end.printed;
 }
 
 // Open MPI 4 sometimes does this when a rank is killed right after its birth.
@@ -161,7 +161,7 @@ TEST(Supervise, ALauncherThatHasLostARankIsKilled) {
     return 0;
   });
   EXPECT_EQ(end.code, 1);
-  EXPECT_EQ(count(end.said, "so it is killed: 1 of 2 ranks had begun"), 1u) << end.said;
+  EXPECT_EQ(count(end.printed, "so it is killed: 1 of 2 ranks had begun"), 1u) << end.printed;
 }
 
 TEST(Supervise, ALauncherThatBringsNoRankIsEnded) {
@@ -171,7 +171,8 @@ TEST(Supervise, ALauncherThatBringsNoRankIsEnded) {
     return 0;
   });
   EXPECT_EQ(end.code, 1);
-  EXPECT_EQ(count(end.said, "has not brought a rank to its beginning within "), 1u) << end.said;
+  EXPECT_EQ(count(end.printed, "has not brought a rank to its beginning within "), 1u)
+      << end.printed;
 }
 
 }  // namespace

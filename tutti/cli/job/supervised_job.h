@@ -23,7 +23,7 @@ namespace tutti {
 
 struct Ended {
   int code = 0;
-  std::string said;
+  std::string printed;
 };
 
 /// In the launcher: the descriptor of the supervisor's errors.

@@ -30,9 +30,9 @@ double median_of(std::vector<double> values) {
 }
 
 /// Returns the bytes that a rank of one replica holds while it trains, without the data.
-double planned_bytes(const Plan& plan, const Executor& executor, int64_t turns) {
+double planned_bytes(const Plan& plan, const Executor& executor, int64_t micro_batches) {
   const Variables& variables = plan.variables;
-  const auto slots = static_cast<double>(std::bit_width(static_cast<uint64_t>(turns)));
+  const auto slots = static_cast<double>(std::bit_width(static_cast<uint64_t>(micro_batches)));
   return static_cast<double>(variables.parameter_bytes + variables.statistic_bytes +
                              variables.table_bytes +
                              variables.trained_bytes * variables.state_kinds.size()) +
@@ -172,15 +172,15 @@ double step_seconds(const AdviceQuestion& question, const Advice& advice) {
                                               : advice.flop / question.machine->device_flops;
   const BatchAdvice& own = *std::ranges::find(advice.batches, advice.batch, &BatchAdvice::batch);
   // Micro-batches are computed one after another, and updated once.
-  return static_cast<double>(advice.turns) * (own.step_seconds - own.update_seconds) +
+  return static_cast<double>(advice.micro_batches) * (own.step_seconds - own.update_seconds) +
          own.update_seconds;
 }
 
 }  // namespace
 
 void choose_batch(Advice& advice) {
-  constexpr double kAlike = 0.9;  // share of the fastest's speed: one slow step makes any interval
-                                  // wide
+  constexpr double kSame = 0.9;  // share of the fastest's speed: one slow step makes any interval
+                                 // wide
   const auto speeds = [](const BatchAdvice& line) {
     std::vector<double> rates;
     for (const double seconds : line.steps)
@@ -195,7 +195,7 @@ void choose_batch(Advice& advice) {
     if (line.step_seconds == 0) continue;
     const study::Ratio ratio = study::ratio_of_means(speeds(*fastest), speeds(line));
     // Without an interval, as for a single step, speeds alone decide.
-    if (line.samples_per_s() >= kAlike * fastest->samples_per_s() && !(ratio.low > 1))
+    if (line.samples_per_s() >= kSame * fastest->samples_per_s() && !(ratio.low > 1))
       advice.as_fast.push_back(line.batch);
   }
   advice.best_batch = std::ranges::min(advice.as_fast);
@@ -207,7 +207,7 @@ Advice advise(const AdviceQuestion& question) {
   const auto dataset = open_configured(config, "train");
   Advice advice{.model = config.model.name,
                 .batch = batch_sizes(config.batch, replica_count(config.run, 1)).local,
-                .turns = config.batch.accumulate,
+                .micro_batches = config.batch.accumulate,
                 .efficiency = question.efficiency,
                 .memory_bytes = static_cast<double>(question.memory_bytes)};
   NetworkFacts facts;
@@ -224,7 +224,7 @@ Advice advise(const AdviceQuestion& question) {
   choose_batch(advice);
   advice.parameters = facts.parameters;
   advice.weight_bytes = facts.weight_bytes;
-  advice.flop = facts.flop_per_sample * static_cast<double>(advice.batch * advice.turns);
+  advice.flop = facts.flop_per_sample * static_cast<double>(advice.batch * advice.micro_batches);
   advice.compute = step_seconds(question, advice);
   advice.compute_measured = !question.machine || question.machine->measured;
   if (!question.machine) return advice;

@@ -56,7 +56,7 @@ struct WorkerAdvice {
 struct Advice {
   std::string model{}, machine{};
   int64_t batch = 0;                                  ///< the configuration's
-  int64_t turns = 1;                                  ///< micro-batches of a replica in a
+  int64_t micro_batches = 1;                          ///< micro-batches of a replica in a
                                                       ///< step, whose gradients are added up
   double parameters = 0, weight_bytes = 0, flop = 0;  ///< flop: in a replica's step
   double efficiency = 0, memory_bytes = 0;

@@ -86,9 +86,10 @@ std::string advice_text(const Advice& advice) {
   std::string text = fmt::format(
       "{}: {:.0f} parameters, {:.2f} MiB of gradients, batch {}{}, {:.4g} GFLOP a step\n",
       advice.model, advice.parameters, advice.weight_bytes / kMiB,
-      advice.turns > 1 ? fmt::format("{} x ", advice.turns) : "", advice.batch, advice.flop * 1e-9);
-  if (const std::string said = disturbance_sentence(advice.machine_use); !said.empty())
-    text += '\n' + said + '\n';
+      advice.micro_batches > 1 ? fmt::format("{} x ", advice.micro_batches) : "", advice.batch,
+      advice.flop * 1e-9);
+  if (const std::string sentence = disturbance_sentence(advice.machine_use); !sentence.empty())
+    text += '\n' + sentence + '\n';
   text += batch_lines(advice);
   if (advice.best_batch == 0) text += "none of them fits\n";
   if (!advice.workers.empty())
@@ -104,7 +105,7 @@ std::string advice_text(const Advice& advice) {
 Json advice_json(const Advice& advice) {
   Json out = {{"model", advice.model},
               {"batch", advice.batch},
-              {"accumulate", advice.turns},
+              {"accumulate", advice.micro_batches},
               {"parameters", advice.parameters},
               {"gradient_bytes", advice.weight_bytes},
               {"flop", advice.flop},

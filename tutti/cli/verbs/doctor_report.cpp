@@ -23,7 +23,7 @@ const Fact* find(const Findings& findings, const std::string& key) {
 /// Ranks that report the same. Ranks that report nothing are in no group: only rank 0 reports facts
 /// that change from moment to moment.
 struct Group {
-  std::string said;
+  std::string message;
   std::vector<int> ranks;
 };
 
@@ -33,11 +33,11 @@ std::vector<Group> group(const std::vector<Findings>& ranks, const std::string& 
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const Fact* fact = find(ranks[rank], key);
     if (!fact) continue;
-    const std::string said = fact->*member;
-    const auto at =
-        std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return g.said == said; });
+    const std::string message = fact->*member;
+    const auto at = std::find_if(groups.begin(), groups.end(),
+                                 [&](const Group& g) { return g.message == message; });
     if (at == groups.end())
-      groups.push_back({said, {static_cast<int>(rank)}});
+      groups.push_back({message, {static_cast<int>(rank)}});
     else
       at->ranks.push_back(static_cast<int>(rank));
   }
@@ -58,7 +58,7 @@ std::string fact_text(const std::vector<Findings>& ranks, const Fact& first) {
   std::string out;
   for (size_t i = 0; i < std::min(groups.size(), kMostGroups); ++i)
     out += line(i == 0 ? first.title : "",
-                fmt::format("{}: {}", ranks_named(groups[i].ranks), groups[i].said));
+                fmt::format("{}: {}", ranks_named(groups[i].ranks), groups[i].message));
   if (groups.size() > kMostGroups)
     out += line("", fmt::format("and {} further kinds of ranks", groups.size() - kMostGroups));
   return out;
@@ -70,7 +70,7 @@ std::vector<std::string> all_warnings(const std::vector<Findings>& ranks) {
   for (size_t rank = 0; rank < ranks.size(); ++rank)
     for (const std::string& warning : ranks[rank].warnings) {
       const auto at = std::find_if(groups.begin(), groups.end(),
-                                   [&](const Group& g) { return g.said == warning; });
+                                   [&](const Group& g) { return g.message == warning; });
       if (at == groups.end())
         groups.push_back({warning, {static_cast<int>(rank)}});
       else
@@ -79,8 +79,8 @@ std::vector<std::string> all_warnings(const std::vector<Findings>& ranks) {
   std::vector<std::string> out;
   for (const Group& each : groups)
     out.push_back(each.ranks.size() == ranks.size()
-                      ? each.said
-                      : fmt::format("{}: {}", ranks_named(each.ranks), each.said));
+                      ? each.message
+                      : fmt::format("{}: {}", ranks_named(each.ranks), each.message));
   return out;
 }
 
@@ -155,7 +155,7 @@ Json doctor_json(const std::vector<Findings>& ranks) {
       continue;
     }
     for (const Group& each : groups)
-      out[first.key].push_back({{"ranks", each.ranks}, {"value", parse_json(each.said)}});
+      out[first.key].push_back({{"ranks", each.ranks}, {"value", parse_json(each.message)}});
   }
   out["warnings"] = all_warnings(ranks);
   return out;

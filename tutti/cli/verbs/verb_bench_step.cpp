@@ -65,13 +65,13 @@ class StepNews {
  public:
   void done(std::string_view kind, int64_t step, int64_t of, double seconds) {
     const auto now = std::chrono::steady_clock::now();
-    if (step == of || now - said_ < std::chrono::seconds(5)) return;
-    said_ = now;
+    if (step == of || now - reported_ < std::chrono::seconds(5)) return;
+    reported_ = now;
     log::info("{} step {} of {}, which took {:.2f} s", kind, step, of, seconds);
   }
 
  private:
-  std::chrono::steady_clock::time_point said_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point reported_ = std::chrono::steady_clock::now();
 };
 
 Json timed_run(StepBench& bench, int64_t steps, StepNews& news) {
@@ -151,7 +151,8 @@ NetworkSpec timed_network(const BenchStepVerb& verb, const RunConfig& config, in
 
 /// Prints the times of a step, for people.
 void print_step(const Json& result, const MachineUse& use) {
-  if (const std::string said = disturbance_sentence(use); !said.empty()) fmt::print("{}\n", said);
+  if (const std::string sentence = disturbance_sentence(use); !sentence.empty())
+    fmt::print("{}\n", sentence);
   std::vector<double> ms = result["step_ms"].get<std::vector<double>>();
   std::ranges::sort(ms);
   const int ranks = result["ranks"];

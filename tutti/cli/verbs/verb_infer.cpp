@@ -262,21 +262,21 @@ int infer(const InferVerb& verb, const GivenNames& given, const FoundWeights& fo
   Evaluator evaluator({*network, backend, ranks.communicator(), *data.dataset, writer, targets},
                       {});
   evaluator.bind(weights.replica(0));
-  Json told = predict_all(verb, evaluator, *network,
-                          {.count = data.dataset->size(),
-                           .readers = static_cast<int>(config.data.readers),
-                           .first_rank = ranks.first()},
-                          {.config = config,
-                           .model = model,
-                           .dataset = *data.dataset,
-                           .found = found,
-                           .weights = verb.weights,
-                           .split = verb.split.empty() ? "files" : verb.split});
+  Json report = predict_all(verb, evaluator, *network,
+                            {.count = data.dataset->size(),
+                             .readers = static_cast<int>(config.data.readers),
+                             .first_rank = ranks.first()},
+                            {.config = config,
+                             .model = model,
+                             .dataset = *data.dataset,
+                             .found = found,
+                             .weights = verb.weights,
+                             .split = verb.split.empty() ? "files" : verb.split});
   if (!ranks.first()) return 0;
   const std::string origins = origin_lines(data.dataset->origins());
   write_origins(verb, origins);
-  if (!origins.empty()) told["files"] = path_of_origins(verb.output);
-  if (verb.json) print_json_output(told);
+  if (!origins.empty()) report["files"] = path_of_origins(verb.output);
+  if (verb.json) print_json_output(report);
   return 0;
 }
 

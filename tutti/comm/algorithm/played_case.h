@@ -66,7 +66,7 @@ struct Case {
   std::string name() const {
     std::string text =
         fmt::format("{} ranks {} count {} root {}", name_of(kind), ranks, count, root);
-    const auto add = [&](bool said, const char* what) { text += said ? what : ""; };
+    const auto add = [&](bool given, const char* what) { text += given ? what : ""; };
     add(in_place, " in place"), add(wide, " wide"), add(mean, " mean");
     add(ordered, " ordered"), add(equal, " equal"), add(shared_output, " shared");
     if (ranks > 100) return text;

@@ -43,7 +43,7 @@ struct Listener::Waiting {
   size_t host = 0;  // a hash of its peer's address
   Socket socket;
   Nonce challenge{};
-  std::string said;
+  std::string answer;
   Time deadline{};
 };
 
@@ -107,19 +107,19 @@ void Listener::evict_one(Budget& all, const Nonce& lot) {
   forget(all, candidates[number % candidates.size()]);
 }
 
-void Listener::hear(Budget& all, uint64_t number, std::vector<Stranger>& heard) {
+void Listener::hear(Budget& all, uint64_t number, std::vector<Stranger>& answered) {
   const auto at = std::ranges::find(all.waiting, number, &Waiting::number);
   if (at == all.waiting.end()) return;
   std::array<char, 256> piece;
-  const size_t wanted = protocol_.hello_bytes - at->said.size();
+  const size_t wanted = protocol_.hello_bytes - at->answer.size();
   const ssize_t n =
       ::recv(at->socket.descriptor(), piece.data(), std::min(piece.size(), wanted), 0);
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-  if (n > 0) at->said.append(piece.data(), static_cast<size_t>(n));
-  if (n > 0 && at->said.size() < protocol_.hello_bytes) return;
+  if (n > 0) at->answer.append(piece.data(), static_cast<size_t>(n));
+  if (n > 0 && at->answer.size() < protocol_.hello_bytes) return;
   if (n > 0) {
     watch(EPOLL_CTL_DEL, at->socket, 0, 0);
-    heard.push_back({std::move(at->socket), at->challenge, std::move(at->said)});
+    answered.push_back({std::move(at->socket), at->challenge, std::move(at->answer)});
   }
   forget(all, static_cast<size_t>(at - all.waiting.begin()));
 }
@@ -152,7 +152,7 @@ void Listener::accept_some(Budget& all, Time now) {
                 .host = std::hash<std::string>()(from.host()),
                 .socket = std::move(socket),
                 .challenge = challenge,
-                .said = {},
+                .answer = {},
                 .deadline = now + kAnswerWithin};
     if (!watch(EPOLL_CTL_ADD, one.socket, EPOLLIN, one.number)) continue;  // the caller tries again
     all.waiting.push_back(std::move(one));
@@ -161,7 +161,7 @@ void Listener::accept_some(Budget& all, Time now) {
 }
 
 std::vector<Stranger> Listener::look() {
-  std::vector<Stranger> heard;
+  std::vector<Stranger> answered;
   std::array<epoll_event, kMost + 1> events;
   const int n = epoll_wait(poll_.descriptor(), events.data(), static_cast<int>(events.size()), 0);
   const auto now = std::chrono::steady_clock::now();
@@ -175,7 +175,7 @@ std::vector<Stranger> Listener::look() {
     if (number == kTheListener)
       asked = true;
     else
-      hear(all, number, heard);
+      hear(all, number, answered);
   }
   for (size_t i = all.waiting.size(); i-- > 0;)
     if (all.waiting[i].listener == this && all.waiting[i].deadline <= now) forget(all, i);
@@ -184,7 +184,7 @@ std::vector<Stranger> Listener::look() {
     watch(EPOLL_CTL_MOD, socket_, EPOLLIN, kTheListener);
   }
   if (asked) accept_some(all, now);
-  return heard;
+  return answered;
 }
 
 }  // namespace tutti::comm

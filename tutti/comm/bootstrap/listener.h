@@ -23,8 +23,8 @@ namespace tutti::comm {
 /// A connection that has sent its whole answer, which is not verified yet.
 struct Stranger {
   Socket socket;
-  Nonce challenge{};  ///< the challenge that was sent to it
-  std::string said;   ///< its answer, Protocol::hello_bytes bytes
+  Nonce challenge{};   ///< the challenge that was sent to it
+  std::string answer;  ///< its answer, Protocol::hello_bytes bytes
 };
 
 /// Not thread-safe, except where a function says so.
@@ -66,7 +66,7 @@ class Listener {
   static Budget& budget();
   static void forget(Budget& all, size_t index);
   static void evict_one(Budget& all, const Nonce& lot);
-  void hear(Budget& all, uint64_t number, std::vector<Stranger>& heard);
+  void hear(Budget& all, uint64_t number, std::vector<Stranger>& answered);
   void accept_some(Budget& all, Time now);
   bool watch(int operation, const Socket& socket, uint32_t events, uint64_t number) const;
 

@@ -65,12 +65,12 @@ TEST(Listener, AStrangerIsHeardWhenItHasSaidAll) {
   ASSERT_TRUE(send_all(socket, bytes.first(4), soon));
   for (int look = 0; look < 5; ++look) EXPECT_TRUE(listener.look().empty());
   ASSERT_TRUE(send_all(socket, bytes.subspan(4), soon));
-  const auto heard = wait_for(listener, 1);
-  ASSERT_EQ(heard.size(), 1u);
-  EXPECT_EQ(heard[0].said, "halfwhol");
-  EXPECT_EQ(heard[0].challenge, nonce);
+  const auto answered = wait_for(listener, 1);
+  ASSERT_EQ(answered.size(), 1u);
+  EXPECT_EQ(answered[0].answer, "halfwhol");
+  EXPECT_EQ(answered[0].challenge, nonce);
   std::array<char, 10> rest{};
-  EXPECT_TRUE(receive_all(heard[0].socket, value_room(rest), soon));
+  EXPECT_TRUE(receive_all(answered[0].socket, value_room(rest), soon));
   EXPECT_EQ(std::string(rest.data(), rest.size()), "e and more");
   EXPECT_FALSE(listener.pending());
 }

@@ -80,8 +80,8 @@ bool TcpStore::meet(const Socket& socket, const SocketAddress& address,
         fmt::format("{} is no store of this kind, or on another kind of machine", address.text()));
   if (!receive_all(socket, value_room(challenge.nonce), deadline)) return false;
   Introduction mine{kMagic, fresh_nonce(), {}};
-  const std::string said = both(challenge.nonce, mine.nonce);
-  mine.proof = proof(secret_, "store client", said);
+  const std::string transcript = both(challenge.nonce, mine.nonce);
+  mine.proof = proof(secret_, "store client", transcript);
   Welcome welcome{};
   if (!send_all(socket, value_bytes(mine), deadline) ||
       !receive_all(socket, value_room(welcome), deadline))
@@ -91,7 +91,7 @@ bool TcpStore::meet(const Socket& socket, const SocketAddress& address,
         fmt::format("the job's store at {}:{} refuses this process: its secret is "
                     "another one than the store's",
                     host_, port_));
-  if (!equal(welcome.proof, proof(secret_, "store server", said)))
+  if (!equal(welcome.proof, proof(secret_, "store server", transcript)))
     throw CommError(
         fmt::format("who answers at {}:{} does not know the job's secret", host_, port_));
   return true;

@@ -91,12 +91,12 @@ class TcpStoreServer::Service {
 
   void admit(Stranger& stranger) {
     Introduction theirs;
-    std::memcpy(&theirs, stranger.said.data(), sizeof theirs);
-    const std::string said = both(stranger.challenge, theirs.nonce);
+    std::memcpy(&theirs, stranger.answer.data(), sizeof theirs);
+    const std::string transcript = both(stranger.challenge, theirs.nonce);
     const bool proved =
-        theirs.magic == kMagic && equal(theirs.proof, proof(secret_, "store client", said));
+        theirs.magic == kMagic && equal(theirs.proof, proof(secret_, "store client", transcript));
     const Welcome welcome =
-        proved ? Welcome{1, proof(secret_, "store server", said)} : Welcome{0, {}};
+        proved ? Welcome{1, proof(secret_, "store server", transcript)} : Welcome{0, {}};
     const int descriptor = stranger.socket.descriptor();
     // The first bytes on a connection always fit.
     if (::send(descriptor, &welcome, sizeof welcome, MSG_NOSIGNAL) != sizeof welcome || !proved)

@@ -146,12 +146,12 @@ TEST(Check, AFlippedBitIsNamedWithOperationRoundRanksAndBytes) {
 
 TEST(Check, PartsOfASplitCheckTooAndNameRanksOfTheJob) {
   const CollectiveSpec spec{.kind = Collective::broadcast, .count = 1000};
-  const std::vector<std::string> said = outcomes(4, spec, Fault{.change = flip_bit_of(99)}, 2);
+  const std::vector<std::string> messages = outcomes(4, spec, Fault{.change = flip_bit_of(99)}, 2);
   EXPECT_THAT(
-      said[1],
+      messages[1],
       MatchesRegex("rank 1/4 on .*: group 'odd' .ranks 1, 3.: broadcast by .* number 1: round 0, "
                    "message 0 from rank 3 on .* to rank 1 on .*: bytes .0, 4000. of 4000.*"));
-  EXPECT_EQ(said[0] + said[2], "");
+  EXPECT_EQ(messages[0] + messages[2], "");
 }
 
 // The sum goes wrong in one place, and all ranks get the wrong sum.

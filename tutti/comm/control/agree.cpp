@@ -109,13 +109,13 @@ Outcome work_and_give_signs(Communicator& c, const std::string& what,
 }
 
 Sign wait_for_signs(Communicator& c, const std::string& what) {
-  std::string heard = "nothing was heard of it yet";
+  std::string last_sign = "nothing was heard of it yet";
   for (;;) {
-    const Patience patience(c, fmt::format("{} is {}: {}", c.rank_name(0), what, heard));
+    const Patience patience(c, fmt::format("{} is {}: {}", c.rank_name(0), what, last_sign));
     Sign sign;
     c.broadcast_value(sign, 0);
     if (sign.state != State::working) return sign;
-    heard = fmt::format("its last sign of life came after {} of it", duration(sign.seconds));
+    last_sign = fmt::format("its last sign of life came after {} of it", duration(sign.seconds));
   }
 }
 

@@ -63,7 +63,7 @@ TEST(Decide, TheWorkHasTheCallersAffinityAndFloatingPointModes) {
 
 // The text on this rank of an error of `rank`: other ranks add its name, except to a configuration
 // error.
-std::string as_told(const Communicator& c, int rank, ExitCode code, const std::string& text) {
+std::string as_reported(const Communicator& c, int rank, ExitCode code, const std::string& text) {
   if (c.rank() == rank || code == ExitCode::usage) return text;
   return fmt::format("rank {}/{} on {}: {}", rank, c.size(), c.host(rank), text);
 }
@@ -75,7 +75,7 @@ void expect_error_everywhere(const Type& thrown, ExitCode code) {
       decide(c, "failing", [&]() -> std::string { throw thrown; });
       ADD_FAILURE() << "no error on rank " << c.rank();
     } catch (const Type& error) {
-      EXPECT_EQ(error.what(), as_told(c, 0, code, thrown.what()));
+      EXPECT_EQ(error.what(), as_reported(c, 0, code, thrown.what()));
       EXPECT_EQ(error.exit_code(), code);
     }
     EXPECT_EQ(decide(c, "going on", [] { return "as before"; }), "as before");
@@ -97,7 +97,7 @@ TEST(Decide, AnErrorOfAnotherTypeKeepsItsText) {
       decide(c, "failing", []() -> std::string { throw std::invalid_argument("from a library"); });
       ADD_FAILURE() << "no error on rank " << c.rank();
     } catch (const std::exception& error) {
-      EXPECT_EQ(error.what(), as_told(c, 0, ExitCode::failure, "from a library"));
+      EXPECT_EQ(error.what(), as_reported(c, 0, ExitCode::failure, "from a library"));
     }
   });
 }
@@ -124,7 +124,7 @@ TEST(OnEach, WhatFailsOnOneRankFailsOnAll) {
         });
         ADD_FAILURE() << "no error on rank " << c.rank();
       } catch (const IoError& error) {
-        EXPECT_EQ(error.what(), as_told(c, 2, ExitCode::failure, "the disk of rank 2 is full"));
+        EXPECT_EQ(error.what(), as_reported(c, 2, ExitCode::failure, "the disk of rank 2 is full"));
       }
       on_each(c, "going on", [] {});
     }

@@ -314,7 +314,7 @@ Pending CollectiveOperation::describe() const {
     what.operation +=
         fmt::format(" (chunk {} of {})", std::min(first_ + 1, runs_.size()), runs_.size());
   // Nothing is known of ranks that are not peers of this round.
-  std::vector<int> heard{communicator().rank()};
+  std::vector<int> sources{communicator().rank()};
   // Rounds of all chunks under way: others may arrive behind a slow one.
   constexpr size_t kRounds = size_t{1} << 20;  // more than a run has
   what.passed = first_ * kRounds;
@@ -322,11 +322,11 @@ Pending CollectiveOperation::describe() const {
   if (first_ < runs_.size()) {
     what.missing = runs_[first_]->missing();
     if (what.missing.empty() && !checks_.empty()) what.missing = checks_[first_]->missing();
-    std::ranges::copy(runs_[first_]->peers(), std::back_inserter(heard));
+    std::ranges::copy(runs_[first_]->peers(), std::back_inserter(sources));
   }
-  std::ranges::sort(heard);
-  heard.erase(std::ranges::unique(heard).begin(), heard.end());
-  std::ranges::set_difference(heard, what.missing, std::back_inserter(what.arrived));
+  std::ranges::sort(sources);
+  sources.erase(std::ranges::unique(sources).begin(), sources.end());
+  std::ranges::set_difference(sources, what.missing, std::back_inserter(what.arrived));
   return what;
 }
 

@@ -218,7 +218,7 @@ std::string Planner::algorithm_for(const CollectiveSpec& spec, const Draft& draf
 }
 
 void Planner::tell_choice(const Task& task, size_t element_bytes, const std::string& algorithm) {
-  if (!told_.emplace(task.kind, algorithm).second) return;
+  if (!logged_.emplace(task.kind, algorithm).second) return;
   const std::string text = explain_choice(task, element_bytes, algorithm);
   if (!text.empty()) log::info("{}: {}", communicator_.describe_group(), text);
 }

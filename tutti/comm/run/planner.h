@@ -62,7 +62,7 @@ class Planner {
 
   Communicator& communicator_;
   Selection selection_;
-  std::set<std::pair<Collective, std::string>> told_;  // logged by tell_choice()
+  std::set<std::pair<Collective, std::string>> logged_;  // logged by tell_choice()
 };
 
 }  // namespace tutti::comm

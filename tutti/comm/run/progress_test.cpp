@@ -117,8 +117,8 @@ TEST(Progress, WhatGoesWrongIsSaidByTheOperationItself) {
     broken.start();
     sound.run();
     for (int again = 0; again < 2; ++again) {
-      const std::string said = message_of<CommError>([&] { broken.wait(); });
-      EXPECT_TRUE(said.ends_with("scripted number 1: no route")) << said;
+      const std::string message = message_of<CommError>([&] { broken.wait(); });
+      EXPECT_TRUE(message.ends_with("scripted number 1: no route")) << message;
     }
     EXPECT_TRUE(broken.in_flight());
   }

@@ -69,7 +69,7 @@ class SourceReader {
   void warn_of_attributes(const ArrayInfo& own) const {
     const std::string names = fmt::format("{}", fmt::join(passed_over(own), ", "));
     if (!names.empty() && first_warning({}, fmt::format("{} of {}", names, own.name)))
-      log::warn_alike(
+      log::warn_once(
           "{}: the array '{}': attributes that say no values of its type are passed "
           "over: {}",
           file_.name(), own.name, names);
@@ -78,7 +78,7 @@ class SourceReader {
   void find_samples(const ArrayInfo& own) {
     source_.extents = own.shape;
     switch (source_.line.place) {
-      case FieldLine::Place::unsaid: CHECK(false, "places are settled");
+      case FieldLine::Place::unset: CHECK(false, "places are settled");
       case FieldLine::Place::whole: break;
       case FieldLine::Place::axis: {
         const int axis = source_.line.axis;
@@ -140,7 +140,7 @@ class ArraySamples final : public SampleFile {
   ArraySamples(ArrayFile file, const std::vector<FieldLine>& lines,
                std::shared_ptr<ChunkCache> cache)
       : file_(std::move(file)), cache_(std::move(cache)) {
-    as_said([&] {
+    as_described([&] {
       for (const FieldLine& line : lines) {
         sources_.push_back(SourceReader(file_, line).read());
         fields_.push_back(field_of(sources_.back()));

@@ -36,7 +36,7 @@ bool named_time(const ArrayInfo& info) {
 
 /// Tells from a line's 'as' whether the first axis counts samples (true) or not; returns nothing if
 /// it fits both or neither, or has an open extent.
-std::optional<bool> said_by_extents(const FieldLine& line, const ArrayInfo& info) {
+std::optional<bool> whole_by_extents(const FieldLine& line, const ArrayInfo& info) {
   if (!line.shape || info.shape.empty() || info.shape[0] < 2 ||
       std::ranges::find(*line.shape, FieldLine::kAnyExtent) != line.shape->end())
     return {};
@@ -63,7 +63,7 @@ bool agree_in_first_axis_alone(const std::vector<FieldLine>& lines, const ArrayF
 bool first_axis_counts(const std::vector<FieldLine>& lines, const std::vector<ArrayFile>& some,
                        int64_t files) {
   for (const FieldLine& line : lines)
-    if (const auto said = said_by_extents(line, info_of(some.front(), line))) return *said;
+    if (const auto message = whole_by_extents(line, info_of(some.front(), line))) return *message;
   std::set<int64_t> of_fields, of_files;
   bool named = false, a_number_each = false;
   for (const FieldLine& line : lines) {
@@ -104,7 +104,7 @@ void follow_others(std::vector<FieldLine>& lines, const ArrayFile& first) {
       count = info.shape[static_cast<size_t>(counted->axis)];
   }
   for (FieldLine& line : lines) {
-    if (line.place != FieldLine::Place::unsaid) continue;
+    if (line.place != FieldLine::Place::unset) continue;
     const ArrayInfo& info = info_of(first, line);
     line.place = count >= 0 && !info.shape.empty() && info.shape[0] == count
                      ? FieldLine::Place::axis
@@ -132,9 +132,9 @@ bool one_sample_a_file(const std::vector<FieldLine>& lines) {
 // Returns the decision, for the log. BadFile if an array is missing.
 std::string settle_places(std::vector<FieldLine>& lines, const std::vector<ArrayFile>& some,
                           int64_t files) {
-  const auto unsaid = [](const FieldLine& line) { return line.place == FieldLine::Place::unsaid; };
-  if (std::ranges::any_of(lines, unsaid)) {
-    if (std::ranges::all_of(lines, unsaid)) {
+  const auto unset = [](const FieldLine& line) { return line.place == FieldLine::Place::unset; };
+  if (std::ranges::any_of(lines, unset)) {
+    if (std::ranges::all_of(lines, unset)) {
       const bool counts = first_axis_counts(lines, some, files);
       for (FieldLine& line : lines)
         line.place = counts ? FieldLine::Place::axis : FieldLine::Place::whole;
@@ -225,7 +225,7 @@ class SetState {
     try {
       how_ = records_ ? "each record is a sample" : settle();
       fields_ = acquire(0)->fields();
-    } catch (const NotAsSaid& error) {  // the first file shows the data, so the lines are wrong
+    } catch (const Misfit& error) {  // the first file shows the data, so the lines are wrong
       throw ConfigError(error.what());
     }
     count();
@@ -274,16 +274,16 @@ class SetState {
 
  private:
   std::string settle() {
-    if (!settled_by_.empty() && settle_alike()) return settle_places(lines_, {}, 0);
+    if (!settled_by_.empty() && settle_same()) return settle_places(lines_, {}, 0);
     const size_t last = files_.size() - 1;
     std::vector<ArrayFile> some;
     for (const size_t i : std::set<size_t>{0, std::min<size_t>(1, last), last})
       some.push_back(open_array_file(files_[i], {.probe = !opened_[i].exchange(true)}));
-    return as_said([&] { return settle_places(lines_, some, std::ssize(files_)); });
+    return as_described([&] { return settle_places(lines_, some, std::ssize(files_)); });
   }
 
   /// Settles places as in the set that this one belongs to; false where its files cannot be read.
-  bool settle_alike() {
+  bool settle_same() {
     try {
       std::vector<ArrayFile> some;
       for (const size_t i : std::set<size_t>{0, std::min<size_t>(1, settled_by_.size() - 1),
@@ -323,11 +323,11 @@ class SetState {
                          : array_samples(open_array_file(path, {.probe = !opened_[number].load()}),
                                          lines_, cache_);
     opened_[number] = true;
-    check_alike(*file);
+    check_same(*file);
     return open_.keep(number, std::move(file));
   }
 
-  void check_alike(const SampleFile& file) const {
+  void check_same(const SampleFile& file) const {
     for (size_t f = 0; f < fields_.size(); ++f) {
       const Field &found = file.fields()[f], &expected = fields_[f];
       if (found.shape != expected.shape || found.element != expected.element)

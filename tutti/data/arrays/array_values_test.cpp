@@ -157,27 +157,27 @@ TEST(ClimateValues, AttributesThatSayNothingAreNamed) {
     EXPECT_EQ(
         values_of<int16_t>(*set_of({file}, {"x: from passed_over_x whole missing 9"}), 0, "x"),
         (std::vector<int16_t>{1, 2, 9}));
-  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string message = testing::internal::GetCapturedStderr();
   const size_t first =
-      said.find("passed over: scale_factor, add_offset, missing_value, valid_range, valid_min");
-  EXPECT_NE(first, said.npos) << said;
-  EXPECT_EQ(said.find("passed over", first + 1), said.npos) << said;
+      message.find("passed over: scale_factor, add_offset, missing_value, valid_range, valid_min");
+  EXPECT_NE(first, message.npos) << message;
+  EXPECT_EQ(message.find("passed over", first + 1), message.npos) << message;
 }
 
 TEST(ClimateValues, UnsignedByConvention) {
   const ScratchDirectory scratch;
   const auto file = scratch.path() / "a.h5";
   const std::vector<int8_t> bytes = {0, 100, -56, -1};
-  for (const std::string said : {"true", "True", "false"}) {
+  for (const std::string unsigned_text : {"true", "True", "false"}) {
     ArrayRef array = array_ref("bright", ElementType::i8, {4}, bytes);
-    array.attributes = {{"_Unsigned", {.text = said}},
+    array.attributes = {{"_Unsigned", {.text = unsigned_text}},
                         {"scale_factor", {.numbers = {0.5}}},
                         {"_FillValue", {.numbers = {-1}}},
                         {"valid_range", {.numbers = {0, -56}}},
                         {"valid_max", {.numbers = {200}}}};
     write_hdf5(file, std::vector{array}, {});
     const ArrayFile opened = open_array_file(file);
-    const bool is = said != "false";
+    const bool is = unsigned_text != "false";
     EXPECT_EQ(opened.arrays()[0].type, is ? ElementType::u8 : ElementType::i8);
     if (!is) continue;
     EXPECT_EQ(whole<uint8_t>(opened, "bright"), (Bytes{0, 100, 200, 255}));
@@ -228,11 +228,11 @@ TEST(ArraySet, NanIsRefusedOrReplaced) {
   const std::vector<float> infinite = {1, 2, -INFINITY, 4};
   const auto file = scratch.path() / "a.npy";
   write_npy_array(file, {.type = ElementType::f32, .shape = {2, 2}, .values = infinite.data()});
-  const std::string said = message_of<BadFile>(
+  const std::string message = message_of<BadFile>(
       [&] { values_of<float>(*set_of({file}, {"x: from array missing 9"}), 1, "x"); });
-  EXPECT_TRUE(has_text(said, "'x' is -inf"));
-  EXPECT_TRUE(has_text(said, "numpy.clip"));
-  EXPECT_FALSE(has_text(said, "give 'missing V'"));
+  EXPECT_TRUE(has_text(message, "'x' is -inf"));
+  EXPECT_TRUE(has_text(message, "numpy.clip"));
+  EXPECT_FALSE(has_text(message, "give 'missing V'"));
 }
 
 #ifdef TUTTI_TEST_DATA

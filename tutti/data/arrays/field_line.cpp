@@ -127,7 +127,7 @@ class LineReader {
   }
 
   void place(FieldLine::Place place) {
-    if (line_.place != FieldLine::Place::unsaid)
+    if (line_.place != FieldLine::Place::unset)
       refuse_line(text_, "one of 'axis', 'whole' and 'cut' can stand, and once");
     line_.place = place;
   }

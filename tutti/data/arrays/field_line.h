@@ -27,12 +27,12 @@ namespace tutti::data {
 
 struct FieldLine {
   /// Where samples lie in an array. unsaid: the files decide.
-  enum class Place : uint8_t { unsaid, whole, axis, cut };
+  enum class Place : uint8_t { unset, whole, axis, cut };
   static constexpr int64_t kAnyExtent = -1;
 
   std::string field{};
   std::vector<std::string> arrays{};  ///< at least one
-  Place place = Place::unsaid;
+  Place place = Place::unset;
   int axis = 0;
   std::vector<int64_t> cut{};
   std::optional<ElementType> type{};

@@ -13,7 +13,7 @@ TEST(FieldLine, SaysArraysPlacesAndTypes) {
   const FieldLine image = parse_field_line("image: from images");
   EXPECT_EQ(image.field, "image");
   EXPECT_EQ(image.arrays, Names{"images"});
-  EXPECT_EQ(image.place, FieldLine::Place::unsaid);
+  EXPECT_EQ(image.place, FieldLine::Place::unset);
 
   const FieldLine stacked = parse_field_line("data:from TMQ,U850 , V850 axis 1 missing -1.5");
   EXPECT_EQ(stacked.arrays, (Names{"TMQ", "U850", "V850"}));

@@ -86,7 +86,7 @@ class RecordSamples final : public SampleFile {
     auto memory = record_memory();
     const std::string what = this->what(0);
     const std::vector<TfFeature> features = parse_example(file_.record(0, *memory), what);
-    as_said([&] {
+    as_described([&] {
       for (const FieldLine& line : lines_) {
         check_line(line, name_);
         fields_.push_back(field_of(line, feature_named(features, line.arrays[0], what), what));

@@ -32,17 +32,17 @@ class SampleFile {
 };
 
 /// A file does not hold what the lines of data.fields say: one of the two is wrong.
-class NotAsSaid : public BadFile {
+class Misfit : public BadFile {
   using BadFile::BadFile;
 };
 template <class Read>
-auto as_said(Read read) {
+auto as_described(Read read) {
   try {
     return read();
   } catch (const UnreadableArray&) {
     throw;
   } catch (const BadFile& error) {
-    throw NotAsSaid(error.what());
+    throw Misfit(error.what());
   }
 }
 

@@ -27,11 +27,11 @@ bool is_file(const fs::path& path) {
 
 bool first_warning(const fs::path& path, std::string_view warning) {
   static std::mutex mutex;
-  static std::set<std::string> said;  // guarded by mutex
+  static std::set<std::string> warned;  // guarded by mutex
   std::error_code unknown;
   const fs::path one = fs::weakly_canonical(path, unknown);
   const std::lock_guard lock(mutex);
-  return said.insert(fmt::format("{}: {}", (unknown ? path : one).string(), warning)).second;
+  return warned.insert(fmt::format("{}: {}", (unknown ? path : one).string(), warning)).second;
 }
 
 namespace {

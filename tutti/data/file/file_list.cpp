@@ -143,7 +143,7 @@ void warn_of_missing_parts(const std::vector<fs::path>& files, std::string_view 
   std::vector<fs::path> missing = missing_parts(files);
   std::erase_if(missing, [&](const fs::path& path) { return !fits(path.filename().string()); });
   if (!missing.empty())
-    log::warn_alike(
+    log::warn_once(
         "{}: {} is missing, and others of its set are there: unless a part is wanted, fetch it "
         "again",
         key,

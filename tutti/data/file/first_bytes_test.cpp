@@ -111,8 +111,8 @@ TEST(FirstBytes, AZipInThePlaceOfWeightsIsKnownByItsMembers) {
     return unreadable(scratch.write("w", zip.bytes()), Content::safetensors, "no header");
   };
   const auto expect = [&](const std::vector<std::string>& members, const std::string& part) {
-    const std::string said = message(members);
-    EXPECT_TRUE(has_text(said, part));
+    const std::string printed = message(members);
+    EXPECT_TRUE(has_text(printed, part));
   };
   expect({"w/version", "w/data/0", "w/data.pkl"}, "torch.load");
   expect({"ok.safetensors"}, "a zip archive (");
@@ -158,11 +158,11 @@ TEST(FirstBytes, WhatTheSystemSaysComesWithWhatToDo) {
   expect_error<BadFile>(opens("annexed"),
                         {"which is not there: fetch it with 'git annex get FILE'"});
   expect_io_error(opens("round"), {"Too many levels of symbolic links; its symbolic links lead"});
-  const std::string said = message_of<IoError>([&] {
+  const std::string printed = message_of<IoError>([&] {
     const FewFiles none(0);
     FileBytes::open(locked);
   });
-  EXPECT_TRUE(has_text(said, "open: raise the limit (ulimit -n)"));
+  EXPECT_TRUE(has_text(printed, "open: raise the limit (ulimit -n)"));
   for (const int error : {EACCES, ENFILE, EIO, ESTALE, EISDIR, ENOSPC})
     EXPECT_TRUE(has_text(file_error(error), "; ")) << error;
   EXPECT_EQ(file_error(ENOENT), "No such file or directory");

@@ -33,7 +33,7 @@ class FolderWalk {
       more = enter(link, below);
     }
     if (!passed_over_.empty())
-      log::warn_alike(
+      log::warn_once(
           "{}: passed over: this link leads to a folder that lies above it or is listed "
           "elsewhere{}",
           passed_over_.front().string(),

@@ -200,8 +200,8 @@ class TarContents {
       look(member);
     }
     if (lost_ > 0 && first_warning(file, first_lost_))
-      log::warn_alike("{}: passed over: {} link{} to no file of the archive, such as {}", file,
-                      lost_, lost_ == 1 ? " that leads" : "s that lead", first_lost_);
+      log::warn_once("{}: passed over: {} link{} to no file of the archive, such as {}", file,
+                     lost_, lost_ == 1 ? " that leads" : "s that lead", first_lost_);
   }
 
  private:

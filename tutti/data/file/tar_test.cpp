@@ -78,11 +78,12 @@ TEST(Tar, LinksAreWhatTheyLeadTo) {
   const auto path = scratch.write("x.tar", tar.bytes());
   EXPECT_EQ(contents(path), "early=x ./a/1=x b/1=x b/2=x b/3=x c/4=x c/5=x d=x e=x f=y ");
   contents(path);
-  const std::string said = testing::internal::GetCapturedStderr();
-  const size_t first = said.find("x.tar: passed over: 5 links that lead to no file of the archive");
-  EXPECT_NE(first, said.npos) << said;
-  EXPECT_TRUE(has_text(said, "late -> f"));
-  EXPECT_EQ(said.find("passed over", first + 20), said.npos) << said;
+  const std::string message = testing::internal::GetCapturedStderr();
+  const size_t first =
+      message.find("x.tar: passed over: 5 links that lead to no file of the archive");
+  EXPECT_NE(first, message.npos) << message;
+  EXPECT_TRUE(has_text(message, "late -> f"));
+  EXPECT_EQ(message.find("passed over", first + 20), message.npos) << message;
 }
 
 TEST(Tar, OfOneNameTheLastMemberHolds) {

@@ -90,8 +90,8 @@ class ZipReader {
                   behind = file_.size() - end_at - kEndBytes -
                            static_cast<int64_t>(zip_number(end, place + 20, 2));
     if (behind > 0 && first_warning(file_.name(), "bytes follow the end"))
-      log::warn_alike("{}: {} bytes follow the end of the zip file and are not read", file_.name(),
-                      behind);
+      log::warn_once("{}: {} bytes follow the end of the zip file and are not read", file_.name(),
+                     behind);
     int64_t directory_end = end_at;
     if (count == 0xffff || size == 0xffffffff || first == 0xffffffff) {
       const auto locator = bytes(end_at - kLocatorBytes, kLocatorBytes);

@@ -42,8 +42,9 @@ ArrayFile open_npy_folder(const std::filesystem::path& folder) {
 /// type with the same bits, also in attributes about stored values. Such an attribute is ignored if
 /// its numbers do not fit the signed type, as in netCDF4-python.
 void take_for_unsigned(ArrayInfo& info) {
-  const auto said = info.attributes.find("_Unsigned");
-  if (said == info.attributes.end() || (said->second.text != "true" && said->second.text != "True"))
+  const auto declared = info.attributes.find("_Unsigned");
+  if (declared == info.attributes.end() ||
+      (declared->second.text != "true" && declared->second.text != "True"))
     return;
   ElementType type = info.type;
   switch (info.type) {

@@ -131,7 +131,7 @@ struct PassedOver {
                             count, count == 1 ? "" : "s", first, what, remedy);
   }
   void warn(const std::string& where) const {
-    if (count > 0) log::warn_alike("{}: passed over{}", where, text());
+    if (count > 0) log::warn_once("{}: passed over{}", where, text());
   }
 };
 

@@ -85,8 +85,8 @@ std::unique_ptr<ImageSet> open_image_set(const std::filesystem::path& root, std:
                     root.string(), part, part, part));
   if (const std::vector<std::filesystem::path> missing = missing_parts(source.tars);
       !missing.empty())
-    log::warn_alike("{} is missing, and others of its set are there: fetch it again",
-                    missing.front().string());
+    log::warn_once("{} is missing, and others of its set are there: fetch it again",
+                   missing.front().string());
   ImagePlaces places(source);
   std::vector<std::string> classes = class_names(root, part, places);
   renumber(places, classes, part);

@@ -123,12 +123,12 @@ TEST(ImageSet, SeveralArchivesInThePartsFolderAreClasses) {
   const DatasetSpec train{.name = "imagenet", .dir = scratch.path() / "set"};
   testing::internal::CaptureStderr();
   const auto set = open_dataset(train), again = open_dataset(train);
-  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string message = testing::internal::GetCapturedStderr();
   const std::string assumed =
       "set/train: 2 archives are taken as one class each, by their names: "
       "n01440764 ... n01443537";
-  EXPECT_TRUE(has_text(said, assumed));
-  EXPECT_EQ(said.find(assumed), said.rfind(assumed)) << said;
+  EXPECT_TRUE(has_text(message, assumed));
+  EXPECT_EQ(message.find(assumed), message.rfind(assumed)) << message;
   EXPECT_EQ(set->fields()[1].class_names, (std::vector<std::string>{"n01440764", "n01443537"}));
   ASSERT_EQ(set->size(), 3);
   EXPECT_EQ(label_of(*set, 0), 0);
@@ -233,10 +233,10 @@ TEST(ImageSet, FirstBytesDecideAndOtherPicturesAreNamed) {
   put_file(root / "train/ants/notes.txt", grey_jpeg(4));
   testing::internal::CaptureStderr();
   const auto set = open_image_set(root, "train", {}, {});
-  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string message = testing::internal::GetCapturedStderr();
   EXPECT_EQ(set->size(), 3);
   EXPECT_TRUE(has_text(
-      said, "passed over: 1 picture of other formats, such as ants/c.webp (a WebP image)"));
+      message, "passed over: 1 picture of other formats, such as ants/c.webp (a WebP image)"));
   put_file(root / "train/bees/d.webp", {'R', 'I', 'F', 'F', 4, 0, 0, 0, 'W', 'E', 'B', 'P'});
   expect_io_error([&] { open_image_set(root, "train", {}, {}); },
                   {"train/bees", "no images", "d.webp (a WebP image)"});
@@ -269,10 +269,10 @@ TEST(ImageSet, LinksInCirclesEndAndAreNamed) {
   testing::internal::CaptureStderr();
   const auto set = open_image_set(root, "train", {}, {});
   EXPECT_EQ(dataset_files({.name = "imagenet", .dir = root}).size(), 3u);
-  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string message = testing::internal::GetCapturedStderr();
   EXPECT_EQ(set->size(), 3);
   EXPECT_EQ(set->fields()[1].class_names, (std::vector<std::string>{"cat", "dog"}));
-  EXPECT_TRUE(has_text(said, "passed over: this link leads to a folder that lies above it"));
+  EXPECT_TRUE(has_text(message, "passed over: this link leads to a folder that lies above it"));
 }
 
 // A folder keeps its own name, even if a link to it comes first.
@@ -284,11 +284,11 @@ TEST(ImageSet, ALinkFromOneClassToAnotherTakesNothingFromIt) {
   fs::create_directory_symlink("../b", root / "train/a/more");
   testing::internal::CaptureStderr();
   const auto set = open_image_set(root, "train", {}, {});
-  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string message = testing::internal::GetCapturedStderr();
   EXPECT_EQ(set->fields()[1].class_names, (std::vector<std::string>{"a", "b", "c"}));
   ASSERT_EQ(set->size(), 3);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(label_of(*set, i), i);
-  EXPECT_TRUE(has_text(said, "a/more: passed over"));
+  EXPECT_TRUE(has_text(message, "a/more: passed over"));
   // A link is followed to a folder elsewhere, and so is a link through another link.
   put_file(root / "more/deep/4.jpg", grey_jpeg(1));
   put_file(root / "far/5.jpg", grey_jpeg(1));

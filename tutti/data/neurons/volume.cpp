@@ -86,7 +86,7 @@ VolumeArrays volume_arrays(std::span<const FieldLine> lines) {
           fmt::format("data.fields: the volumes of neurons have the fields image and label, not "
                       "'{}'",
                       line.field));
-    if (line.arrays.size() != 1 || line.place != FieldLine::Place::unsaid || line.type ||
+    if (line.arrays.size() != 1 || line.place != FieldLine::Place::unset || line.type ||
         line.shape || line.missing || !line.class_names.empty())
       throw ConfigError(fmt::format(
           "data.fields: of a volume of neurons a line names one array, as in \"{}: from raw\"",

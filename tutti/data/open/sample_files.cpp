@@ -65,8 +65,8 @@ std::vector<fs::path> sample_files(const fs::path& folder,
                               fmt::join(endings, " or ")));
   std::ranges::sort(files);
   if (const std::vector<fs::path> missing = missing_parts(files); !missing.empty())
-    log::warn_alike("{} is missing, and others of its set are there: fetch it again",
-                    missing.front().string());
+    log::warn_once("{} is missing, and others of its set are there: fetch it again",
+                   missing.front().string());
   return files;
 }
 

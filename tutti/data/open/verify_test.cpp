@@ -86,12 +86,12 @@ TEST(OpenDataset, OfADamagedFileTheCommandThatMakesItAgainIsSaidOnce) {
   const auto file = scratch.path() / "lattices-test.bin";
   std::ofstream(file) << "cut";
   for (const auto& dir : {scratch.path(), file}) {
-    const std::string said = message_of<IoError>(
+    const std::string message = message_of<IoError>(
         [&] { open_dataset({.name = "lattices", .dir = dir, .split = "test"}); });
     const std::string command =
         "'tutti data generate lattices " + scratch.path().string() + " --force'";
-    EXPECT_TRUE(has_text(said, command));
-    EXPECT_EQ(said.find("data generate"), said.rfind("data generate")) << said;
+    EXPECT_TRUE(has_text(message, command));
+    EXPECT_EQ(message.find("data generate"), message.rfind("data generate")) << message;
   }
 }
 

@@ -175,11 +175,11 @@ TEST_F(FetchTest, AListOfSumsThatCannotBeWrittenLosesNoFile) {
   fs::create_directory(scratch.path() / "SHA256SUMS");
   testing::internal::CaptureStderr();
   const std::string failed = error(spec());
-  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string message = testing::internal::GetCapturedStderr();
   EXPECT_EQ(failed, "");
   EXPECT_EQ(fetched(), server.file);
-  EXPECT_TRUE(has_text(said, "SHA256SUMS: cannot be written"));
-  EXPECT_TRUE(has_text(said, "has come and is sound"));
+  EXPECT_TRUE(has_text(message, "SHA256SUMS: cannot be written"));
+  EXPECT_TRUE(has_text(message, "has come and is sound"));
 }
 
 /// While it lives, files of this process may be one byte long; writing more is an error.
@@ -210,8 +210,8 @@ TEST_F(FetchTest, ADiskWithoutRoomIsSaid) {
     server.file = "few";  // these bytes are written when the file is closed
     few = error(spec());
   }
-  for (const std::string& said : {many, few})
-    EXPECT_TRUE(has_text(said, "file.part: cannot be written: File too large"));
+  for (const std::string& message : {many, few})
+    EXPECT_TRUE(has_text(message, "file.part: cannot be written: File too large"));
   EXPECT_FALSE(has("file"));
 }
 
@@ -289,7 +289,7 @@ TEST_F(FetchTest, AWrongChecksumKeepsNothing) {
 }
 
 TEST_F(FetchTest, AnotherFileInItsPlaceIsNamed) {
-  const auto said = [&](const std::string& name, const std::string& content) {
+  const auto message = [&](const std::string& name, const std::string& content) {
     server.file = content;
     FetchSpec one = spec();
     one.items[0].name = name;
@@ -298,11 +298,11 @@ TEST_F(FetchTest, AnotherFileInItsPlaceIsNamed) {
     return testing::internal::GetCapturedStderr();
   };
   const std::string page = "<!DOCTYPE html><html>Sign in</html>";
-  EXPECT_TRUE(has_text(said("x.npy", page), "x.npy: found a page of the web"));
-  EXPECT_FALSE(has_text(said("x.html", page), "found"));
+  EXPECT_TRUE(has_text(message("x.npy", page), "x.npy: found a page of the web"));
+  EXPECT_FALSE(has_text(message("x.html", page), "found"));
   EXPECT_TRUE(
-      has_text(said("y.npy", "version https://git-lfs.github.com/spec/v1\n"), "git lfs pull"));
-  EXPECT_FALSE(has_text(said("z.npy", "\x93NUMPY"), "found"));
+      has_text(message("y.npy", "version https://git-lfs.github.com/spec/v1\n"), "git lfs pull"));
+  EXPECT_FALSE(has_text(message("z.npy", "\x93NUMPY"), "found"));
 }
 
 TEST_F(FetchTest, WhatIsNotThereIsSaidAtOnce) {

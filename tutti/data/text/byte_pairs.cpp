@@ -50,7 +50,7 @@ BytePairTokenizer::BytePairTokenizer(BytePairs pairs, const std::string& name)
         !(text.starts_with('<') && text.ends_with('>')) && lacking++ == 0)
       first = text;
   if (lacking > 0)
-    log::warn_alike(
+    log::warn_once(
         "{}: the {} merges make {} of the {} tokens not, such as '{}', so no text has them: if the "
         "file of merges was cut off, fetch it again",
         name, pairs_.merges.size(), lacking, made.size(), first);

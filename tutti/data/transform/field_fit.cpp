@@ -58,8 +58,8 @@ FieldAxes fitted_axes(const Field& stored, const Shape& placed, const TensorDesc
       extents_text(placed), extents_text(taken), remedy(stored, placed, taken, batch.dtype)));
 }
 
-void check_moved_alike(const Field& field, const Placement& placement, const Field& other,
-                       const Placement& of_other) {
+void check_moved_same(const Field& field, const Placement& placement, const Field& other,
+                      const Placement& of_other) {
   const Shape a = placed_shape(field, placement), b = placed_shape(other, of_other);
   const int ra = a.rank(), rb = b.rank();
   if (ra < 2 || rb < 2 || a[ra - 1] != b[rb - 1] || a[ra - 2] != b[rb - 2]) return;

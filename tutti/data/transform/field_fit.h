@@ -20,8 +20,8 @@ FieldAxes fitted_axes(const Field& stored, const Shape& placed, const TensorDesc
 
 /// ConfigError if two fields with the same rows and columns are mirrored, turned or shifted
 /// differently in training, as an image without its mask.
-void check_moved_alike(const Field& field, const Placement& placement, const Field& other,
-                       const Placement& of_other);
+void check_moved_same(const Field& field, const Placement& placement, const Field& other,
+                      const Placement& of_other);
 
 /// `classes`: number of classes that the network outputs; 0: it takes no class numbers. ConfigError
 /// if the field is known to have more, or the number is unknown and the network has one output.

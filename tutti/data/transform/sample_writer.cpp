@@ -45,7 +45,7 @@ SampleWriter::SampleWriter(const Dataset& dataset, std::span<const BatchField> f
     CHECK(field.desc.shape[0] == fields.front().desc.shape[0], "tensors of one minibatch");
   }
   for (const auto& [field, placement] : left)
-    for (const auto& [other, of_other] : left) check_moved_alike(field, placement, other, of_other);
+    for (const auto& [other, of_other] : left) check_moved_same(field, placement, other, of_other);
 }
 
 void SampleWriter::write(const Sample& sample, std::optional<int64_t> epoch, int64_t index,

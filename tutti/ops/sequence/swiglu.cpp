@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-void require_alike(std::string_view op, std::span<const ValueType> in, size_t count) {
+void require_same(std::string_view op, std::span<const ValueType> in, size_t count) {
   require_inputs(op, in, count);
   require_batched(op, in[0], 2);
   for (const ValueType& each : in) {
@@ -18,7 +18,7 @@ void require_alike(std::string_view op, std::span<const ValueType> in, size_t co
 }  // namespace
 
 std::vector<ValueType> SwiGlu::infer(std::span<const ValueType> in) const {
-  require_alike(name(), in, 2);
+  require_same(name(), in, 2);
   return {in[0]};
 }
 
@@ -29,7 +29,7 @@ std::vector<Value> SwiGlu::grad(const GradArgs& args) const {
 }
 
 std::vector<ValueType> SwiGluGrad::infer(std::span<const ValueType> in) const {
-  require_alike(name(), in, 3);
+  require_same(name(), in, 3);
   return {in[0], in[0]};
 }
 

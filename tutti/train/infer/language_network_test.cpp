@@ -83,25 +83,25 @@ class KeptKeys : public testing::TestWithParam<ModelSpec> {};
 TEST_P(KeptKeys, GiveTheLogitsOfAWholePass) {
   Written model(GetParam());
   ASSERT_TRUE(model.network.keeps());
-  const auto expect_alike = [&](const std::vector<int32_t>& tokens) {
+  const auto expect_same = [&](const std::vector<int32_t>& tokens) {
     const std::vector<float> kept = copied(model.network.logits(tokens));
     EXPECT_LT(distance(kept, copied(model.network.whole_pass(tokens))), 1e-4) << tokens.size();
   };
   std::vector<int32_t> tokens;
   for (const int32_t token : {3, 1, 4, 1, 5, 9, 2, 6}) {
     tokens.push_back(token);
-    expect_alike(tokens);
+    expect_same(tokens);
   }
   tokens.erase(tokens.begin());  // the window moves
   tokens.push_back(5);
-  expect_alike(tokens);
-  expect_alike({3, 1, 4});           // fewer than were stored
-  expect_alike({3, 1, 4, 2, 2, 7});  // and several more
-  expect_alike({9});
+  expect_same(tokens);
+  expect_same({3, 1, 4});           // fewer than were stored
+  expect_same({3, 1, 4, 2, 2, 7});  // and several more
+  expect_same({9});
   model.network.bind(model.weights.replica(0));
-  expect_alike({9, 4});  // no earlier token is stored
+  expect_same({9, 4});  // no earlier token is stored
   model.network.bind(model.weights.replica(0));
-  expect_alike({2, 7, 1, 8, 2, 8, 1, 8});  // a full window at once
+  expect_same({2, 7, 1, 8, 2, 8, 1, 8});  // a full window at once
 }
 
 INSTANTIATE_TEST_SUITE_P(LanguageNetwork, KeptKeys, testing::Values(small_gpt2(), small_llama()),

@@ -72,7 +72,7 @@ void check_layout(const TensorDesc& desc, bool last) {
 
 /// Transposes [channels, positions] to [positions, channels].
 template <class Word>
-void turn(const std::byte* from, std::byte* to, size_t channels, size_t positions) {
+void transposed_copy(const std::byte* from, std::byte* to, size_t channels, size_t positions) {
   for (size_t t = 0; t < positions; ++t)
     for (size_t c = 0; c < channels; ++c)
       std::memcpy(to + (t * channels + c) * sizeof(Word), from + (c * positions + t) * sizeof(Word),
@@ -162,9 +162,9 @@ void TokenSteps::begin(std::span<const int32_t> source) {
       if (row % copies > 0)
         std::memcpy(to, to - bytes, bytes);
       else if (given.element == sizeof(uint32_t))
-        turn<uint32_t>(made + row / copies * bytes, to, channels, positions);
+        transposed_copy<uint32_t>(made + row / copies * bytes, to, channels, positions);
       else
-        turn<uint16_t>(made + row / copies * bytes, to, channels, positions);
+        transposed_copy<uint16_t>(made + row / copies * bytes, to, channels, positions);
     }
   }
 }

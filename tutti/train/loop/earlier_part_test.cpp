@@ -58,12 +58,12 @@ TEST(EarlierPart, TheFirstEvaluationThatReachedTheTarget) {
   EXPECT_FALSE(earlier_part(checkpoint_of(8), two_epochs(), Target{.value = 0.5}).reached)
       << "of a void step";
   EXPECT_FALSE(earlier_part(checkpoint_of(8), two_epochs(), std::nullopt).reached);
-  const EarlierPart told = earlier_part_from_text(to_text(part));
-  ASSERT_TRUE(told.reached);
-  EXPECT_EQ(told.reached->value, 0.325);
-  EXPECT_EQ(told.reached->best, 0.325);
-  EXPECT_EQ(told.wall_seconds, part.wall_seconds);
-  EXPECT_TRUE(told.evaluated);
+  const EarlierPart read = earlier_part_from_text(to_text(part));
+  ASSERT_TRUE(read.reached);
+  EXPECT_EQ(read.reached->value, 0.325);
+  EXPECT_EQ(read.reached->best, 0.325);
+  EXPECT_EQ(read.wall_seconds, part.wall_seconds);
+  EXPECT_TRUE(read.evaluated);
   EXPECT_FALSE(earlier_part(checkpoint_of(6), two_epochs(), std::nullopt).evaluated);
 }
 

@@ -80,8 +80,8 @@ void RunReport::report_data() {
 std::vector<std::string> RunReport::new_reasons() {
   constexpr int kMostRanks = 64;  // ranks whose texts are gathered; the log has all of them
   std::vector<std::string> own = run_.spec.read_counts->reasons(), all;
-  own.erase(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(reasons_told_));
-  reasons_told_ += own.size();
+  own.erase(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(reasons_recorded_));
+  reasons_recorded_ += own.size();
   for (int r = 0; r < std::min(run_.comm.size(), kMostRanks); ++r) {
     const std::string texts =
         comm::broadcast_text(run_.comm, fmt::format("{}", fmt::join(own, "\n")), r);
@@ -102,9 +102,9 @@ void RunReport::report_machine(bool ends) {
   ProcessorTime time = processor_time_of_job(run_.comm, *watch_);
   if (!run_.first()) return;
   const ProcessorTime now = time;
-  time -= machine_told_;
+  time -= machine_recorded_;
   if (time.seconds < kLeastSeconds && !ends) return;
-  machine_told_ = now;
+  machine_recorded_ = now;
   const MachineUse use = time.shares();
   double load = kNotMeasured;
   std::ifstream("/proc/loadavg") >> load;
@@ -120,7 +120,8 @@ void RunReport::report_machine(bool ends) {
   for (const auto share : {&MachineUse::other_work, &MachineUse::steal, &MachineUse::throttled}) {
     MachineUse one;  // a line each, so that no line is long
     one.*share = now.shares().*share;
-    if (const std::string said = disturbance_sentence(one); !said.empty()) log::info("{}", said);
+    if (const std::string sentence = disturbance_sentence(one); !sentence.empty())
+      log::info("{}", sentence);
   }
 }
 

@@ -13,7 +13,7 @@ namespace tutti {
 namespace {
 
 /// Returns the communicator over the ranks that each have the same kind of statistics.
-comm::Communicator& alike(Running& run) {
+comm::Communicator& same(Running& run) {
   return run.shape.grid.stages() > 1 ? run.exchange().communicator() : run.comm;
 }
 
@@ -25,7 +25,7 @@ size_t statistic_bytes(const Running& run) {
 
 Evaluation::Evaluation(Running& run)
     : run_(run), averaged_(statistic_bytes(run)),
-      average_(alike(run), run.shape.with_statistics(),
+      average_(same(run), run.shape.with_statistics(),
                std::max<size_t>(statistic_bytes(run) / sizeof(float), 1)),
       writer_(sample_writer(run.config, run.spec.data.judge(), run.network().evaluation.batch())) {
   for (const std::string& sentence :

@@ -38,14 +38,14 @@ NamedTensor zeroed(const char* name, const Shape& shape) {
 float* numbers_of(NamedTensor& tensor) { return reinterpret_cast<float*>(tensor.bytes.data()); }
 
 /// Reads one of the `rows` of a rank's tensor.
-std::vector<float> turn_row(const SafetensorsFile& file, const char* name, int row, int rows,
-                            size_t count) {
+std::vector<float> micro_batch_row(const SafetensorsFile& file, const char* name, int row, int rows,
+                                   size_t count) {
   const SafetensorsFile::Entry* entry = file.find(name);
   const uint64_t bytes = count * sizeof(float), from = static_cast<uint64_t>(row) * bytes;
   if (!entry || entry->type != SafetensorsFile::Type::f32 || row >= rows ||
       entry->end - entry->begin != static_cast<uint64_t>(rows) * bytes)
     throw ConfigError(fmt::format(
-        "the checkpoint has no {} numbers '{}' of turn {}: it is of another tracing.fov, "
+        "the checkpoint has no {} numbers '{}' of micro-batch {}: it is of another tracing.fov, "
         "tracing.deltas or batch, or of a run whose fields of view stood still",
         count, name, row));
   std::vector<float> values(count);
@@ -82,15 +82,16 @@ std::vector<data::BatchField> canvas_fields(const std::vector<data::BatchField>&
 
 MovingFields::MovingFields(MovingFieldsSpec spec, std::vector<data::BatchField> batch,
                            const data::Dataset& canvases, data::SampleWriter writer,
-                           const ReplicaMap& turns)
+                           const ReplicaMap& micro_batches)
     : spec_(std::move(spec)), batch_(std::move(batch)), canvases_(canvases),
-      writer_(std::move(writer)), turns_(turns), sampler_({.seed = spec_.seed,
-                                                           .size = canvases.size(),
-                                                           .replicas = turns.replicas(),
-                                                           .local_batch = 1,
-                                                           .node_of = spec_.node_of}),
+      writer_(std::move(writer)), micro_batches_(micro_batches),
+      sampler_({.seed = spec_.seed,
+                .size = canvases.size(),
+                .replicas = micro_batches.replicas(),
+                .local_batch = 1,
+                .node_of = spec_.node_of}),
       moves_(shuffled_moves(spec_.deltas, spec_.seed)), threshold_(data::logit(spec_.threshold)),
-      sample_(canvases.fields()), flights_(static_cast<size_t>(turns.local_count())) {
+      sample_(canvases.fields()), flights_(static_cast<size_t>(micro_batches.local_count())) {
   const auto grown = std::ranges::find(batch_, spec_.grown, &data::BatchField::field);
   if (grown == batch_.end())
     throw ConfigError(fmt::format(
@@ -118,10 +119,10 @@ MovingFields::MovingFields(MovingFieldsSpec spec, std::vector<data::BatchField> 
   for (Flight& one : flights_) one.seeds.resize(static_cast<size_t>(places_));
 }
 
-void MovingFields::load(int local_turn, Seed& seed) {
+void MovingFields::load(int local_micro_batch, Seed& seed) {
   const int64_t per_epoch = sampler_.steps_per_epoch(), epoch = seed.place.seed / per_epoch;
-  const int64_t index =
-      sampler_.index({epoch, seed.place.seed % per_epoch, turns_.replica(local_turn)}, 0);
+  const int64_t index = sampler_.index(
+      {epoch, seed.place.seed % per_epoch, micro_batches_.replica(local_micro_batch)}, 0);
   canvases_.read(index, sample_);
   data::Slot tensors;
   seed.canvas.resize(batch_.size());
@@ -132,27 +133,29 @@ void MovingFields::load(int local_turn, Seed& seed) {
   writer_.write(sample_, epoch, index, 0, tensors);
 }
 
-void MovingFields::take_next(int local_turn, Seed& seed) {
-  seed.place = {flights_[static_cast<size_t>(local_turn)].taken++, 0};
-  load(local_turn, seed);
+void MovingFields::take_next(int local_micro_batch, Seed& seed) {
+  seed.place = {flights_[static_cast<size_t>(local_micro_batch)].taken++, 0};
+  load(local_micro_batch, seed);
 }
 
 void MovingFields::begin() {
-  for (int turn = 0; turn < turns_.local_count(); ++turn)
-    for (Seed& seed : flights_[static_cast<size_t>(turn)].seeds) take_next(turn, seed);
+  for (int micro_batch = 0; micro_batch < micro_batches_.local_count(); ++micro_batch)
+    for (Seed& seed : flights_[static_cast<size_t>(micro_batch)].seeds)
+      take_next(micro_batch, seed);
 }
 
 void MovingFields::restore(RankFileReader& files, const ReplicaMap& before) {
   const auto voxels = static_cast<size_t>(voxels_of(wide_)), places = static_cast<size_t>(places_);
-  for (int turn = 0; turn < turns_.local_count(); ++turn) {
-    const int global = turns_.replica(turn), owner = before.owner(global),
+  for (int micro_batch = 0; micro_batch < micro_batches_.local_count(); ++micro_batch) {
+    const int global = micro_batches_.replica(micro_batch), owner = before.owner(global),
               begin = before.first()[static_cast<size_t>(owner)], row = global - begin,
               rows = before.first()[static_cast<size_t>(owner) + 1] - begin;
     const SafetensorsFile& file = files.file(owner);
-    const std::vector<float> logits = turn_row(file, kCanvas, row, rows, places * voxels),
-                             place = turn_row(file, kPlace, row, rows, places * kPlaceNumbers),
-                             taken = turn_row(file, kTaken, row, rows, kTakenNumbers);
-    Flight& flight = flights_[static_cast<size_t>(turn)];
+    const std::vector<float> logits = micro_batch_row(file, kCanvas, row, rows, places * voxels),
+                             place =
+                                 micro_batch_row(file, kPlace, row, rows, places * kPlaceNumbers),
+                             taken = micro_batch_row(file, kTaken, row, rows, kTakenNumbers);
+    Flight& flight = flights_[static_cast<size_t>(micro_batch)];
     flight.taken = number_from_floats(taken.data());
     for (size_t p = 0; p < places; ++p) {
       Seed& seed = flight.seeds[p];
@@ -163,7 +166,7 @@ void MovingFields::restore(RankFileReader& files, const ReplicaMap& before) {
             "the checkpoint has a field of view at move {} of {}: it is of another tracing.deltas, "
             "or damaged",
             seed.place.move, moves_.size()));
-      load(turn, seed);
+      load(micro_batch, seed);
       std::copy_n(logits.data() + p * voxels, voxels, seed.canvas[grown_].data());
     }
   }
@@ -197,12 +200,12 @@ void MovingFields::show(size_t tensor, const Seed& seed, int64_t position) {
 
 const data::Batch& MovingFields::next() {
   const auto start = std::chrono::steady_clock::now();
-  turn_ = (turn_ + 1) % turns_.local_count();
+  micro_batch_ = (micro_batch_ + 1) % micro_batches_.local_count();
   for (int64_t p = 0; p < places_; ++p)
     for (size_t t = 0; t < batch_.size(); ++t) show(t, flight().seeds[static_cast<size_t>(p)], p);
   made_.id = {.position = {.epoch = flight().taken / sampler_.steps_per_epoch(),
                            .step = flight().taken % sampler_.steps_per_epoch(),
-                           .replica = turns_.replica(turn_)},
+                           .replica = micro_batches_.replica(micro_batch_)},
               .count = places_,
               .augment = true};
   last_wait_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -221,22 +224,22 @@ bool MovingFields::advance(Seed& seed) const {
 }
 
 void MovingFields::take(const float* y) {
-  CHECK(turn_ >= 0, "a prediction before the first batch");
+  CHECK(micro_batch_ >= 0, "a prediction before the first batch");
   for (Seed& seed : flight().seeds) {
     float* to = seed.canvas[grown_].data() + corner(moves_[static_cast<size_t>(seed.place.move)]);
     for (int64_t z = 0; z < view_[0]; ++z)
       for (int64_t row = 0; row < view_[1]; ++row, y += view_[2])
         std::copy_n(y, view_[2], to + (z * wide_[1] + row) * wide_[2]);
-    if (!advance(seed)) take_next(turn_, seed);
+    if (!advance(seed)) take_next(micro_batch_, seed);
   }
 }
 
 std::vector<NamedTensor> MovingFields::state() const {
-  const int64_t turns = std::ssize(flights_), voxels = voxels_of(wide_);
+  const int64_t micro_batches = std::ssize(flights_), voxels = voxels_of(wide_);
   std::vector<NamedTensor> tensors = {
-      zeroed(kCanvas, {turns, places_, voxels}),
-      zeroed(kPlace, {turns, places_, static_cast<int64_t>(kPlaceNumbers)}),
-      zeroed(kTaken, {turns, static_cast<int64_t>(kTakenNumbers)})};
+      zeroed(kCanvas, {micro_batches, places_, voxels}),
+      zeroed(kPlace, {micro_batches, places_, static_cast<int64_t>(kPlaceNumbers)}),
+      zeroed(kTaken, {micro_batches, static_cast<int64_t>(kTakenNumbers)})};
   float *canvas = numbers_of(tensors[0]), *place = numbers_of(tensors[1]),
         *taken = numbers_of(tensors[2]);
   for (const Flight& flight : flights_) {

@@ -45,10 +45,11 @@ std::vector<data::BatchField> canvas_fields(const std::vector<data::BatchField>&
 class MovingFields final : public BatchSource {
  public:
   /// `batch` lists the network's inputs and targets, [N, 1, z, y, x] each; `canvases` has all of
-  /// their fields, and `writer` fills canvas_fields(). `turns` maps all replicas' micro-batches.
-  /// `canvases` must outlive this object.
+  /// their fields, and `writer` fills canvas_fields(). `micro_batches` maps all replicas'
+  /// micro-batches. `canvases` must outlive this object.
   MovingFields(MovingFieldsSpec spec, std::vector<data::BatchField> batch,
-               const data::Dataset& canvases, data::SampleWriter writer, const ReplicaMap& turns);
+               const data::Dataset& canvases, data::SampleWriter writer,
+               const ReplicaMap& micro_batches);
 
   /// Call one of these once, before anything else. All places take their first seeds, or those of a
   /// checkpoint whose micro-batches were on the ranks that `before` gives. Throws ConfigError if it
@@ -73,8 +74,8 @@ class MovingFields final : public BatchSource {
     int move = 0;
     bool operator==(const Place&) const = default;
   };
-  Place place(int local_turn, int64_t at) const {
-    return flights_[static_cast<size_t>(local_turn)].seeds[static_cast<size_t>(at)].place;
+  Place place(int local_micro_batch, int64_t at) const {
+    return flights_[static_cast<size_t>(local_micro_batch)].seeds[static_cast<size_t>(at)].place;
   }
   const std::vector<Move3>& moves() const { return moves_; }
 
@@ -88,19 +89,19 @@ class MovingFields final : public BatchSource {
     std::vector<Seed> seeds;
   };
 
-  void load(int local_turn, Seed& seed);
-  void take_next(int local_turn, Seed& seed);
+  void load(int local_micro_batch, Seed& seed);
+  void take_next(int local_micro_batch, Seed& seed);
   /// Goes to the next move that the threshold allows; returns false after the last.
   bool advance(Seed& seed) const;
   int64_t corner(const Move3& move) const;
   void show(size_t tensor, const Seed& seed, int64_t position);
-  Flight& flight() { return flights_[static_cast<size_t>(turn_)]; }
+  Flight& flight() { return flights_[static_cast<size_t>(micro_batch_)]; }
 
   const MovingFieldsSpec spec_;
   const std::vector<data::BatchField> batch_;
   const data::Dataset& canvases_;
   const data::SampleWriter writer_;
-  const ReplicaMap turns_;
+  const ReplicaMap micro_batches_;
   const data::Sampler sampler_;  // samples single seeds
   const std::vector<Move3> moves_;
   Move3 view_{}, wide_{};
@@ -112,7 +113,7 @@ class MovingFields final : public BatchSource {
   std::vector<std::vector<std::byte>> memory_;
   data::Batch made_;
   std::vector<Flight> flights_;
-  int turn_ = -1;  // local index of the last batch
+  int micro_batch_ = -1;  // local index of the last batch
   double last_wait_ = 0;
 };
 

@@ -42,11 +42,12 @@ std::vector<data::BatchField> batch_fields(Layout layout = {}) {
   return fields;
 }
 
-MovingFields fields_on(const Numbered& canvases, const ReplicaMap& turns, Layout layout = {}) {
+MovingFields fields_on(const Numbered& canvases, const ReplicaMap& micro_batches,
+                       Layout layout = {}) {
   const std::vector<data::BatchField> batch = batch_fields(layout);
   const std::vector<data::BatchField> wide = canvas_fields(batch, canvases);
   return MovingFields({.deltas = kDeltas, .threshold = 0.9, .seed = 5}, batch, canvases,
-                      data::SampleWriter(canvases, wide, {}, 5), turns);
+                      data::SampleWriter(canvases, wide, {}, 5), micro_batches);
 }
 
 /// Stands in for a network: raises the logits of some voxels, depending on its inputs.
@@ -90,25 +91,25 @@ TEST(ShuffledMoves, AreAllOfThemInAnOrderOfTheSeed) {
 
 TEST(MovingFields, GoWhereAnIndependentProgramGoes) {
   const Numbered canvases;
-  const ReplicaMap turns(2, 1, 0);
+  const ReplicaMap micro_batches(2, 1, 0);
   for (const Layout layout : {Layout::plain(), Layout::channels_last(5)}) {
-    MovingFields fields = fields_on(canvases, turns, layout);
+    MovingFields fields = fields_on(canvases, micro_batches, layout);
     fields.begin();
     const data::Sampler sampler({.seed = 5, .size = kSeeds, .replicas = 2, .local_batch = 1});
     std::array<std::array<Follower, kPlaces>, 2> followers;
     std::array<int64_t, 2> taken{};
-    const auto next_of = [&](int turn) {
-      const int64_t k = taken[static_cast<size_t>(turn)]++;
-      return sampler.index({k / 3, k % 3, turn}, 0);
+    const auto next_of = [&](int micro_batch) {
+      const int64_t k = taken[static_cast<size_t>(micro_batch)]++;
+      return sampler.index({k / 3, k % 3, micro_batch}, 0);
     };
-    for (int turn = 0; turn < 2; ++turn)
-      for (Follower& f : followers[static_cast<size_t>(turn)]) f.start(next_of(turn));
+    for (int micro_batch = 0; micro_batch < 2; ++micro_batch)
+      for (Follower& f : followers[static_cast<size_t>(micro_batch)]) f.start(next_of(micro_batch));
     std::vector<float> y(kPlaces * kViewVoxels);
     for (int step = 0; step < 60; ++step)
-      for (int turn = 0; turn < 2; ++turn) {
+      for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
         const data::Batch& batch = fields.next();
         for (int64_t p = 0; p < kPlaces; ++p) {
-          Follower& f = followers[static_cast<size_t>(turn)][static_cast<size_t>(p)];
+          Follower& f = followers[static_cast<size_t>(micro_batch)][static_cast<size_t>(p)];
           const Move3 at = fields.moves()[f.move];
           f.each(at, [&](int64_t i, int64_t v) {
             const auto shown = [&](size_t t) {
@@ -124,12 +125,12 @@ TEST(MovingFields, GoWhereAnIndependentProgramGoes) {
           });
         }
         fields.take(y.data());
-        for (Follower& f : followers[static_cast<size_t>(turn)]) {
+        for (Follower& f : followers[static_cast<size_t>(micro_batch)]) {
           do ++f.move;
           while (f.move < 27 &&
                  f.logits[static_cast<size_t>(Follower::voxel(fields.moves()[f.move], 1, 2, 1))] <
                      std::log(9.0f));
-          if (f.move == 27) f.start(next_of(turn));
+          if (f.move == 27) f.start(next_of(micro_batch));
         }
       }
     EXPECT_GT(taken[0], 4);

@@ -58,7 +58,7 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
        .size = spec.data.train->size(),
        .replicas = gradients * static_cast<int>(config.batch.accumulate),
        .local_batch = run.batch.local,
-       .node_of = nodes_of_turns(
+       .node_of = nodes_of_micro_batches(
            config, [&](int rank) { return rank / spec.ranks_per_node; }, grid, replicas),
        .file_samples = samples_of_files(config, *spec.data.train),
        .strict = config.data.strict,

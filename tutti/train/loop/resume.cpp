@@ -22,8 +22,8 @@ std::vector<std::string> without_average(std::vector<std::string> kinds) {
 
 void warn_of_new(const std::vector<std::string>& parameters) {
   if (!parameters.empty())
-    log::warn_alike("the optimizer's state begins at zero for what was frozen until now: {}",
-                    list_of_names(parameters));
+    log::warn_once("the optimizer's state begins at zero for what was frozen until now: {}",
+                   list_of_names(parameters));
 }
 
 }  // namespace
@@ -57,9 +57,9 @@ namespace {
 
 /// Reads from a key with one number how many ranks had a share of each replica.
 int64_t ranks_by(const CheckpointInfo& checkpoint, const char* key) {
-  const auto said = checkpoint.settings.find(key);
+  const auto stored = checkpoint.settings.find(key);
   int64_t ranks = 1;
-  if (said != checkpoint.settings.end()) read_number(said->second, ranks);
+  if (stored != checkpoint.settings.end()) read_number(stored->second, ranks);
   return ranks;
 }
 
@@ -71,10 +71,10 @@ int stages_of(const CheckpointInfo& checkpoint) {
 /// Returns the number of ranks that shared a replica's samples or layers, each with its own
 /// statistics (PartGrid::parts).
 int64_t parts_of(const CheckpointInfo& checkpoint) {
-  const auto said = checkpoint.settings.find("parallel.spatial");
+  const auto stored = checkpoint.settings.find("parallel.spatial");
   int64_t parts = ranks_by(checkpoint, "parallel.tensor");
-  if (said == checkpoint.settings.end()) return parts;
-  std::istringstream list(said->second);
+  if (stored == checkpoint.settings.end()) return parts;
+  std::istringstream list(stored->second);
   for (char before = 0; list >> before && before != ']';)
     if (int64_t along = 1; list >> along) parts *= along;
   return parts;
@@ -132,10 +132,10 @@ void restore_apart(const Checkpoint& checkpoint, const ReplicaMap& replicas, Wei
   if (same) {  // the replicas were identical until now
     const ArenaRange all{0, weights.variables().trained_bytes};
     warn_of_new(weights.import_state(checkpoint.state, {&all, 1}));
-    weights.make_alike();
+    weights.make_same();
     return;
   }
-  log::warn_alike(
+  log::warn_once(
       "the replicas begin alike, with new states of the optimizer: the checkpoint is of {} "
       "replicas and of {}",
       checkpoint.info.replicas, checkpoint.info.optimizer);
@@ -161,8 +161,8 @@ void restore(const Checkpoint& checkpoint, const ReplicaMap& workers, int parts,
   if (without_average(there) == without_average(weights.variables().state_kinds))
     warn_of_new(weights.import_state(checkpoint.state, kept));
   else
-    log::warn_alike("the state of the optimizer begins at zero: the checkpoint's is of {}",
-                    checkpoint.info.optimizer);
+    log::warn_once("the state of the optimizer begins at zero: the checkpoint's is of {}",
+                   checkpoint.info.optimizer);
   // Otherwise they begin with their mean, which the model file holds.
   if (parts_of(checkpoint.info) == parts && checkpoint.info.replicas * parts == workers.replicas())
     restore_rows(checkpoint, workers, weights);

@@ -23,7 +23,7 @@ RoundTrainer::RoundTrainer(Running& run) : run_(run) {
   if (!section.slow.empty() || section.slow_sigma > 0) slow_.emplace(section, run.comm.rank());
   for (const SlowEntry& entry : parse_slow(section))
     if (entry.rank >= run.comm.size())
-      log::warn_alike("run.slow names rank {}, which this job does not have", entry.rank);
+      log::warn_once("run.slow names rank {}, which this job does not have", entry.rank);
   if (run.comm.size() > 1)
     stop_vote_ = run.comm.plan({.name = "was anyone asked to stop",
                                 .kind = comm::Collective::allreduce,

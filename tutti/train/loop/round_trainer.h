@@ -60,7 +60,7 @@ class RoundTrainer {
   float last_loss_ = 0;               // a micro-batch's; 0 on a stage without a loss
   double step_ended_ = 0;             // reading of the training clock
   double reading_before_ = 0;         // readers' time until this epoch began
-  bool waiting_said_ = false;
+  bool waiting_logged_ = false;
   /// This rank's answers, then the largest of all ranks: the signal that asked it to stop, and 1 if
   /// it still writes a checkpoint.
   std::array<int32_t, 2> vote_{};

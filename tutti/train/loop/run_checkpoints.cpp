@@ -117,13 +117,13 @@ void RunCheckpoints::begin(bool best) {
   for (const KeptState& state : states_)
     if (state.save) state.save(saved);
   const int64_t ranks = needs_rank_files(run_) ? run_.comm.size() : 0;
-  const std::string said = comm::decide(run_.comm, "beginning a checkpoint", [&] {
+  const std::string message = comm::decide(run_.comm, "beginning a checkpoint", [&] {
     run_.reporter->record().require_place();  // a folder that was removed is not made again
     flight_->writer.emplace(run_.spec.place.checkpoints, info_now(saved), ranks);
     return flight_->writer->rank_files().id + '\0' + flight_->writer->path().string();
   });
-  const size_t end = said.find('\0');
-  const RankFiles rank_files{ranks, said.substr(0, end)};
+  const size_t end = message.find('\0');
+  const RankFiles rank_files{ranks, message.substr(0, end)};
   if (ranks == 0) saved.own.clear();
   flight_->files = files_of(std::move(saved));
   const size_t here = run_.first() ? 3 : 1;  // the first files are this rank's
@@ -138,7 +138,7 @@ void RunCheckpoints::begin(bool best) {
   });
   flight_->written =
       std::async(std::launch::async, [this, &flight = *flight_, rank_files,
-                                      place = std::filesystem::path(said.substr(end + 1)),
+                                      place = std::filesystem::path(message.substr(end + 1)),
                                       arriving = std::move(arriving)] {
         return write_files(flight, rank_files, place, arriving);
       });

@@ -69,14 +69,14 @@ class RunReport {
   Running& run_;
   std::optional<Stragglers> stragglers_;
   std::optional<MachineWatch> watch_;  // since the training began
-  ProcessorTime machine_told_;         // already in the record
+  ProcessorTime machine_recorded_;     // already in the record
   NoiseAverage noise_;
   std::vector<NoiseAverage> layer_noise_;  // by parameter, with run.noise_layers
   RunClock::Clock::time_point started_;
   double startup_seconds_ = 0;
   double logged_loss_ = std::numeric_limits<double>::quiet_NaN();  // in the last line
   std::vector<double> data_sums_;  // sums over all ranks at the last report_data()
-  size_t reasons_told_ = 0;
+  size_t reasons_recorded_ = 0;
 };
 
 }  // namespace tutti

@@ -21,7 +21,7 @@ RunShape::RunShape(const RunConfig& config, const data::Dataset& train, bool rep
                .size = train.size(),
                .replicas = gradients * accumulate,
                .local_batch = batch.local,
-               .node_of = nodes_of_turns(
+               .node_of = nodes_of_micro_batches(
                    config, [&](int rank) { return communicator.node(rank); }, grid, replicas),
                .file_samples = samples_of_files(config, train),
                .strict = config.data.strict,

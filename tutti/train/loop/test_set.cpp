@@ -29,7 +29,7 @@ int64_t Evaluation::take_tested_weights(std::optional<ModelWeights>& best) {
         return std::to_string(checkpoint.info.step) + '\0' + path->string();
       });
   if (step.empty()) {
-    log::warn_alike("the best checkpoint is gone: the test set measures the last weights");
+    log::warn_once("the best checkpoint is gone: the test set measures the last weights");
     best.reset();
     return run_.step;
   }

@@ -34,8 +34,8 @@ RunResult TrainerRun::run() {
     if (run_.rounds && run_.together && dynamic_cast<const CommError*>(&error) == nullptr) {
       try {
         run_.rounds->dismiss(RunStatus::failed);
-      } catch (const std::exception& untold) {
-        log::warn("ranks that serve were not told of it: {}", untold.what());
+      } catch (const std::exception& unreported) {
+        log::warn("ranks that serve were not told of it: {}", unreported.what());
       }
     }
     throw;
@@ -55,10 +55,10 @@ void TrainerRun::loop() {
                               run_.goal.goal.metric->name(), run_.past.earlier.reached->value)
                 : ""));
   if (run_.step >= run_.shape.total_steps)
-    log::warn_alike("nothing to do: {} steps are done, and {} the run there", run_.step,
-                    run_limit(run_.config.run, per_epoch, run_.step).text);
+    log::warn_once("nothing to do: {} steps are done, and {} the run there", run_.step,
+                   run_limit(run_.config.run, per_epoch, run_.step).text);
   else if (run_.stopped_early())
-    log::warn_alike("nothing to do: {}, at step {}", stopped_early_words(), run_.step);
+    log::warn_once("nothing to do: {}, at step {}", stopped_early_words(), run_.step);
   while (!run_.nothing_to_do()) {
     bool asked = trainer_->train();
     checkpoints_->go_on();

@@ -36,7 +36,7 @@ void TrainerRun::compare_with_before() {
   const std::string there = run_.past.checkpoint->info.settings.at("run.threads"),
                     here = run_.settings.at("run.threads");
   if (there != here)
-    log::warn_alike(
+    log::warn_once(
         "run.threads was {} and is now {}: sums are taken in another order, so the last bits "
         "will differ",
         there, here);
@@ -118,7 +118,7 @@ NoiseSettings TrainerRun::measured_noise() const {
         "measured where a step has several batches, whose mean all follow (docs/noise.md)");
   return {.every = measured ? every : 0,
           .layers = run_.config.run.noise_layers,
-          .turn_batch = run_.shape.batch.local};
+          .micro_batch_samples = run_.shape.batch.local};
 }
 
 RoundsSpec TrainerRun::rounds_spec() {

@@ -53,8 +53,8 @@ std::unique_ptr<BatchSource> RoundTrainer::make_batches() {
         files,
         ReplicaMap(run_.shape.replicas.replicas(), files.ranks(), 0).times(run_.shape.accumulate));
   } else {
-    log::warn_alike("seeds in flight begin anew: the checkpoint's are of {} replicas",
-                    run_.past.checkpoint->info.replicas);
+    log::warn_once("seeds in flight begin anew: the checkpoint's are of {} replicas",
+                   run_.past.checkpoint->info.replicas);
     fields->begin();
   }
   return fields;
@@ -64,11 +64,11 @@ std::unique_ptr<BatchSource> RoundTrainer::make_batches() {
 void RoundTrainer::report_waiting() {
   const double reading = batches_->reading_seconds() - reading_before_;
   reading_before_ = batches_->reading_seconds();
-  if (!run_.first() || waiting_said_ || batches_->readers() == 0) return;
+  if (!run_.first() || waiting_logged_ || batches_->readers() == 0) return;
   const std::string line =
       waiting_line({run_.epoch.times.total, run_.epoch.times.data_wait, reading});
-  waiting_said_ = !line.empty();
-  if (waiting_said_) log::warn("{}", line);
+  waiting_logged_ = !line.empty();
+  if (waiting_logged_) log::warn("{}", line);
 }
 
 }  // namespace tutti

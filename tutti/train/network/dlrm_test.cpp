@@ -66,8 +66,8 @@ void make_bags(ClickBatch& batch, uint64_t stream) {
   batch.rows = rows;
 }
 
-ClickBatch click_batch(int step, int turn) {
-  Rng rng(7, Purpose::test, static_cast<uint64_t>(step * 100 + turn));
+ClickBatch click_batch(int step, int micro) {
+  Rng rng(7, Purpose::test, static_cast<uint64_t>(step * 100 + micro));
   ClickBatch batch;
   for (int64_t n = 0; n < kTinyBatch; ++n) {
     for (int64_t i = 0; i < kTinyNumbers; ++i) batch.dense.push_back(rng.normal());
@@ -141,16 +141,16 @@ Trained trained_dlrm(const DlrmRun& run) {
     for (int s = 0; s < kTinySteps; ++s) {
       step.begin(s, kTinyRate);
       for (int local = 0; local < step.summed().local_count(); ++local) {
-        const int turn = step.summed().replica(local);
-        ClickBatch batch = click_batch(s, turn);
-        if (run.bags) make_bags(batch, static_cast<uint64_t>(s * 100 + turn));
+        const int micro = step.summed().replica(local);
+        ClickBatch batch = click_batch(s, micro);
+        if (run.bags) make_bags(batch, static_cast<uint64_t>(s * 100 + micro));
         std::vector<void*> tensors;
         for (const GraphInput& input : step.network().inputs)
           tensors.push_back(input.field == "dense"     ? static_cast<void*>(batch.dense.data())
                             : input.field == "rows"    ? static_cast<void*>(batch.rows.data())
                             : input.field == "weights" ? static_cast<void*>(batch.weights.data())
                                                        : static_cast<void*>(batch.label.data()));
-        trained.losses[static_cast<size_t>(s * kTinyReplicas + turn)] =
+        trained.losses[static_cast<size_t>(s * kTinyReplicas + micro)] =
             static_cast<double>(step.run(local, tensors));
       }
       step.update();
@@ -257,8 +257,8 @@ Trained reference(const NamedValues& first, TableRule::Kind rule) {
   for (int s = 0; s < kTinySteps; ++s) {
     NamedValues gradients;
     for (const auto& [name, x] : trained.last) gradients[name].resize(x.size());
-    for (int turn = 0; turn < kTinyReplicas; ++turn)
-      trained.losses.push_back(reference_batch(click_batch(s, turn), trained.last, gradients));
+    for (int micro = 0; micro < kTinyReplicas; ++micro)
+      trained.losses.push_back(reference_batch(click_batch(s, micro), trained.last, gradients));
     for (auto& [name, x] : trained.last) {
       const bool adapts = name.starts_with("emb_l") && rule != TableRule::Kind::sgd;
       for (size_t i = 0; i < x.size(); ++i) {
@@ -290,7 +290,7 @@ Trained reference(const NamedValues& first, TableRule::Kind rule) {
 
 void expect_near(const Trained& found, const Trained& expected, double tolerance) {
   for (size_t i = 0; i < expected.losses.size(); ++i)
-    EXPECT_NEAR(found.losses[i], expected.losses[i], tolerance) << "turn " << i;
+    EXPECT_NEAR(found.losses[i], expected.losses[i], tolerance) << "micro-batch " << i;
   for (const auto& [name, x] : expected.last) {
     ASSERT_EQ(found.last.at(name).size(), x.size()) << name;
     for (size_t i = 0; i < x.size(); ++i)

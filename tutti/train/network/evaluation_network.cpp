@@ -74,7 +74,7 @@ Rewritten evaluation_stage(const Rewritten& whole, const ModelGraph& built, cons
 
 /// Checks that ranks share an evaluation's parameters as training does, since they stay where
 /// training puts them.
-void require_alike(const Graph& graph, const Variables& variables) {
+void require_same(const Graph& graph, const Variables& variables) {
   for (const Value p : graph.with_role(Role::parameter)) {
     const Variable* trained = variables.find_parameter(graph[p].name);
     if (trained && trained->desc.shape != graph.shape(p))
@@ -146,7 +146,7 @@ std::unique_ptr<EvaluationNetwork> evaluation_of(const ModelSpec& model, const S
   const Rewritten heads = fuse_heads(passes.back()->graph, {});
   passes.push_back(&heads);
   const Graph& graph = heads.graph;
-  if (options.variables) require_alike(graph, *options.variables);
+  if (options.variables) require_same(graph, *options.variables);
   PlanOptions own = options;
   own.threads = split.threads;
   own.tile_bytes = split.tile_bytes;

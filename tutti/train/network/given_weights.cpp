@@ -178,7 +178,7 @@ void give_weights(comm::Communicator& communicator, const GivenWeights& given, W
       std::memcpy(weights.statistics(local) + variable.offset,
                   weights.statistics(0) + variable.offset, variable.desc.bytes());
   }
-  weights.make_alike();
+  weights.make_same();
   comm::on_each(communicator, "reading the tables of model.weights", [&] {
     if (communicator.rank() == 0 || variables.tables.empty()) return;
     const FoundWeights found = find_weights(given.path, "model.weights");

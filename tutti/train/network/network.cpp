@@ -145,7 +145,7 @@ class NetworkCompiler {
   }
 
   /// For the other ranks: compiles with rank 0's choices.
-  void compile_alike(Network& network, const std::string& layout, const Choices& choices) {
+  void compile_same(Network& network, const std::string& layout, const Choices& choices) {
     options_.layout = layout;
     Variables first;  // all parts of samples lay out their variables like the first
     if (grid().of_samples().part() != 0) {
@@ -360,9 +360,9 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
         return choices_text(network->training.layout, network->training.options.choices);
       });
   if (communicator.rank() != 0) {
-    PlanOptions told;
-    take_choices(made, told);
-    compiler.compile_alike(*network, told.layout, told.choices);
+    PlanOptions chosen;
+    take_choices(made, chosen);
+    compiler.compile_same(*network, chosen.layout, chosen.choices);
   }
   if (spec.plan.memory > 0)
     comm::on_each(communicator, "fitting the plan into plan.memory",

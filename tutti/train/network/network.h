@@ -75,11 +75,11 @@ struct Network {
   std::vector<GraphInput> inputs;  ///< for `training`: the network's, then the targets
   std::vector<std::optional<data::BatchRows>> rows;  ///< rows that this rank's part reads, by input
   std::vector<Value> losses;                         ///< in `training`, which minimises their sum
-  std::vector<Value> predictions;  ///< in `training`; invalid where parts share samples
-  Value lr, gradient_scale;        ///< in `training`
-  std::vector<KeptTurns> kept;     ///< in `training`
-  bool has_tables = false;         ///< in the whole model; `training` may contain none
-  bool shares_tables = false;      ///< with other ranks
+  std::vector<Value> predictions;      ///< in `training`; invalid where parts share samples
+  Value lr, gradient_scale;            ///< in `training`
+  std::vector<KeptMicroBatches> kept;  ///< in `training`
+  bool has_tables = false;             ///< in the whole model; `training` may contain none
+  bool shares_tables = false;          ///< with other ranks
   int64_t parameters = 0, trained_parameters = 0;  ///< whole model's: all, the trained
   Value gradient_norm;  ///< in `training`, if it clips; invalid otherwise
   EvaluationNetwork evaluation;

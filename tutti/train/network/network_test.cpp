@@ -90,7 +90,7 @@ TEST(Network, ReferenceLoopsAreAWarningThatSaysWhichStepsAndTheWayOut) {
   NetworkSpec spec;
   spec.training.model = odd_images();
   spec.plan.measure = false;
-  const auto said = [&](const Backend& backend, ActivationLayout layout) {
+  const auto line_of = [&](const Backend& backend, ActivationLayout layout) {
     spec.plan.layout = layout;
     std::string plan;
     testing::internal::CaptureStderr();
@@ -102,8 +102,9 @@ TEST(Network, ReferenceLoopsAreAWarningThatSaysWhichStepsAndTheWayOut) {
     EXPECT_EQ(plan.find("(reference loops)") == plan.npos, text.empty()) << plan;
     return text;
   };
-  EXPECT_EQ(said(CpuBackend(), ActivationLayout::last).find("reference loops"), std::string::npos);
-  const std::string asked = said(WithoutFastConvolutions(), ActivationLayout::plain);
+  EXPECT_EQ(line_of(CpuBackend(), ActivationLayout::last).find("reference loops"),
+            std::string::npos);
+  const std::string asked = line_of(WithoutFastConvolutions(), ActivationLayout::plain);
   const size_t at =
       asked.find("steps in layout plain run reference loops, 10 to 100 times as slow");
   ASSERT_NE(at, std::string::npos) << asked;
@@ -111,7 +112,7 @@ TEST(Network, ReferenceLoopsAreAWarningThatSaysWhichStepsAndTheWayOut) {
   EXPECT_NE(asked.find("for speed: conv1 ("), std::string::npos) << asked;
   EXPECT_NE(asked.find(" more; leave plan.layout out"), std::string::npos) << asked;
   EXPECT_EQ(
-      said(WithoutFastConvolutions(), ActivationLayout::automatic).find("leave plan.layout out"),
+      line_of(WithoutFastConvolutions(), ActivationLayout::automatic).find("leave plan.layout out"),
       std::string::npos);
 }
 

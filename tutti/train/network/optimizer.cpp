@@ -121,7 +121,7 @@ class Groups {
       require_fit(key, lines[i].pattern, all_names());
       const auto fits = [&](const std::string& n) { return fits_pattern(lines[i].pattern, n); };
       if (std::ranges::none_of(names_, fits)) {
-        log::warn_alike(
+        log::warn_once(
             "{}: the line of '{}' decides for no parameter: those that it fits are not trained",
             key, lines[i].pattern);
         continue;

@@ -51,11 +51,11 @@ ModelSpec resnet_of(DType activations) {
 
 class LimitedBatch {
  public:
-  LimitedBatch(const Network& network, int64_t classes, uint64_t turn) {
+  LimitedBatch(const Network& network, int64_t classes, uint64_t micro_batch) {
     for (const GraphInput& input : network.inputs) {
       const TensorDesc& desc = network.training.desc(input.value);
       Buffer& buffer = buffers_.emplace_back(desc.bytes());
-      Rng rng(7, Purpose::test, turn);
+      Rng rng(7, Purpose::test, micro_batch);
       for (size_t i = 0; i < static_cast<size_t>(desc.elements()); ++i)
         if (desc.dtype == DType::i32)
           buffer.as<int32_t>()[i] = static_cast<int32_t>(rng.below(static_cast<uint32_t>(classes)));
@@ -98,10 +98,10 @@ LimitedResult train_limited(const LimitedRun& run) {
     step.start();
     for (int s = 0; s < 2; ++s) {
       step.begin(s, 0.05f);
-      for (int turn = 0; turn < run.accumulate; ++turn) {
+      for (int micro_batch = 0; micro_batch < run.accumulate; ++micro_batch) {
         const LimitedBatch batch(step.network(), run.model.classes > 0 ? run.model.classes : 10,
-                                 static_cast<uint64_t>(10 * s + turn));
-        const float loss = step.run(turn, batch.tensors());
+                                 static_cast<uint64_t>(10 * s + micro_batch));
+        const float loss = step.run(micro_batch, batch.tensors());
         if (communicator.rank() + 1 == ranks) result.losses.push_back(loss);
       }
       step.update();
@@ -159,7 +159,7 @@ TEST(Recompute, WhatTheTeamSharesHasTheSameBits) {
   expect_same_bits(run, 0.4);
 }
 
-TEST(Recompute, ANetworkOfManyTurnsHasTheSameBits) {
+TEST(Recompute, ANetworkOfManyMicroBatchesHasTheSameBits) {
   expect_same_bits({.model = gpt2_of(DType::f32, 0.1f), .accumulate = 3}, 0.4);
 }
 

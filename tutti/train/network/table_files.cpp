@@ -137,7 +137,7 @@ void read_tables(const SafetensorsFile& file, const std::filesystem::path& check
     without.push_back(name);
   }
   if (!without.empty())
-    log::warn_alike("what the update of tables keeps begins at zero: {}", list_of_names(without));
+    log::warn_once("what the update of tables keeps begins at zero: {}", list_of_names(without));
 }
 
 }  // namespace tutti

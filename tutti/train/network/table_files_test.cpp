@@ -62,9 +62,9 @@ TEST_F(TableFilesTest, ATensorThatIsNoPartOfATableIsRefused) {
                                                   {"tables/t@-1", {4, 3}},
                                                   {"tables/t@9223372036854775807", {4, 3}},
                                                   {"tables/t@0", {12}}}) {
-    const std::string said = refusal(checkpoint(name, shape));
-    EXPECT_NE(said.find("ranks/0.safetensors: tensor '" + name), std::string::npos) << said;
-    EXPECT_NE(said.find("take another checkpoint"), std::string::npos) << said;
+    const std::string message = refusal(checkpoint(name, shape));
+    EXPECT_NE(message.find("ranks/0.safetensors: tensor '" + name), std::string::npos) << message;
+    EXPECT_NE(message.find("take another checkpoint"), std::string::npos) << message;
   }
 }
 

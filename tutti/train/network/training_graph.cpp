@@ -87,7 +87,7 @@ void require_table_rules(const TrainingGraphSpec& spec) {
 class TableUpdates {
  public:
   TableUpdates(TrainingGraph& training, const TrainingGraphSpec& spec, const UpdateScalars& scalars)
-      : training_(training), turns_(spec.turns),
+      : training_(training), micro_batches_(spec.micro_batches),
         lookups_(std::max(static_cast<int>(spec.split.tables.ranks), 1)),
         rule_{spec.optimizer.tables, static_cast<float>(spec.optimizer.tables_eps)},
         scalars_(scalars) {}
@@ -121,22 +121,22 @@ class TableUpdates {
  private:
   /// Returns the values of all micro-batches.
   Value kept(const std::vector<Value>& of_rank) {
-    if (turns_ == 1) return of_rank.front();
+    if (micro_batches_ == 1) return of_rank.front();
     Graph& graph = training_.graph;
-    for (const KeptTurns& known : training_.kept)
+    for (const KeptMicroBatches& known : training_.kept)
       if (known.of_rank == of_rank) return known.input;
     for (const Value v : of_rank)
       if (graph[v].producer >= 0 && std::ranges::find(graph.outputs(), v) == graph.outputs().end())
         graph.mark_output(v);
     TensorDesc desc = graph.type(of_rank.front()).desc;
-    desc.shape[0] *= turns_;
+    desc.shape[0] *= micro_batches_;
     const Value input = graph.input(graph[of_rank.front()].name + " of all", desc, false);
     training_.kept.push_back({input, of_rank});
     return input;
   }
 
   TrainingGraph& training_;
-  const int turns_, lookups_;  // lookups_: per table, one for each rank's samples
+  const int micro_batches_, lookups_;  // lookups_: per table, one for each rank's samples
   const TableRule rule_;
   const UpdateScalars scalars_;
 };

@@ -23,12 +23,12 @@ struct TrainingGraphSpec {
   size_t bucket_bytes = 1 << 20;  ///< wanted size of a gradient bucket; in compile_network(), 0:
                                   ///< measured (exchange/bucket_size.h)
   SplitSettings split = {};       ///< threads of a plan, and how samples are cut for them
-  int turns = 1;                  ///< micro-batches of the whole job whose gradients an update sums
+  int micro_batches = 1;          ///< micro-batches of the whole job whose gradients an update sums
 };
 
 /// Values that the update of tables reads from all micro-batches of the job, [micro-batches * N,
-/// ...]: an input of the update, bound by its caller (train/step/table_turns.h).
-struct KeptTurns {
+/// ...]: an input of the update, bound by its caller (train/step/table_micro_batches.h).
+struct KeptMicroBatches {
   Value input;
   std::vector<Value> of_rank;  ///< by rank: the value that one of its micro-batches computes here
 };
@@ -39,7 +39,7 @@ struct TrainingGraph {
   std::vector<Value> losses;            ///< training minimises their sum; on a stage, its own
   std::vector<Value> predictions;       ///< outputs; invalid where parts share samples
   Value lr, gradient_scale;             ///< scalars: the rate of the step; 1 / replicas
-  std::vector<KeptTurns> kept;          ///< if a step has several micro-batches
+  std::vector<KeptMicroBatches> kept;   ///< if a step has several micro-batches
   bool has_tables = false;              ///< in the whole model; this rank may have none
   bool shares_tables = false;           ///< with other ranks: all take part in each step
   int64_t parameters = 0, trained = 0;  ///< the whole model's: all, and the trained ones

@@ -103,7 +103,7 @@ Weights::Weights(const Variables& variables, int local_replicas, Replicas replic
   for (int r = 0; r < local_replicas; ++r) statistics_.emplace_back(variables.statistic_bytes);
 }
 
-void Weights::make_alike() {
+void Weights::make_same() {
   if (!apart_) return;
   for (int r = 1; r < local_replicas(); ++r) {
     std::memcpy(parameters(r), parameters(0), variables_.parameter_bytes);
@@ -145,7 +145,7 @@ void Weights::initialise(uint64_t seed) {
   }
   for (int r = 0; r < local_replicas(); ++r)
     for (const Variable& variable : variables_.statistics) fill(variable, statistics(r));
-  make_alike();
+  make_same();
 }
 
 size_t Weights::memory_bytes() const {
@@ -255,9 +255,9 @@ void Weights::import_model(const SafetensorsFile& file, std::span<const std::str
     for (int r = 0; r < local_replicas(); ++r) import_plain(variable, plain.data(), statistics(r));
   }
   names.check_others(except);
-  if (const std::string said = names.said(); !said.empty())
-    log::info("{}: {}", file.path().string(), said);
-  make_alike();
+  if (const std::string description = names.description(); !description.empty())
+    log::info("{}: {}", file.path().string(), description);
+  make_same();
 }
 
 std::vector<std::string> Weights::import_state(const SafetensorsFile& file,

@@ -30,7 +30,7 @@ class Weights {
           bool fills = true);
   /// Whether the local replicas run in lock step with one set of parameters and optimizer state, or
   /// each has its own.
-  enum class Replicas { alike, apart };
+  enum class Replicas { same, apart };
   /// The same, in memory of its own. If `folder` is not empty, replicas that are apart keep their
   /// values there (Buffer): memory may be too small for all of them.
   Weights(const Variables& variables, int local_replicas, Replicas replicas,
@@ -53,7 +53,7 @@ class Weights {
   std::byte* tables() const { return tables_.data(); }
   bool apart() const { return apart_; }
   /// Copies the first local replica's parameters and state to all others.
-  void make_alike();
+  void make_same();
   /// Returns the moving average of the trained parameters, a kind of state; null: there is none.
   std::byte* average() const;
   /// Copies the parameters into the average, within the ranges that this rank keeps, unless

@@ -114,8 +114,8 @@ TEST(Weights, NamesOfOtherPrograms) {
   };
   const auto expect = [&](const std::vector<std::string>& names,
                           const std::vector<std::string>& parts) {
-    const std::string said = refusal(names);
-    for (const std::string& part : parts) EXPECT_NE(said.find(part), said.npos) << said;
+    const std::string message = refusal(names);
+    for (const std::string& part : parts) EXPECT_NE(message.find(part), message.npos) << message;
   };
   expect(
       {"module." + own[0], "module.norn.weight"},
@@ -285,8 +285,8 @@ TEST(Weights, WholeNumbersAreNoWeights) {
       weights.import_model(SafetensorsFile(path));
       ADD_FAILURE() << "accepted";
     } catch (const IoError& error) {
-      const std::string said = error.what();
-      EXPECT_NE(said.find("'b.weight' holds whole numbers"), said.npos) << said;
+      const std::string message = error.what();
+      EXPECT_NE(message.find("'b.weight' holds whole numbers"), message.npos) << message;
     }
   }
   // Counts beside them are not weights.
@@ -312,8 +312,8 @@ TEST(Weights, GivenOnesMustBeFinite) {
     read_given({.path = path.string(), .except = {}}, weights);
     ADD_FAILURE() << "accepted";
   } catch (const NumericError& error) {
-    const std::string said = error.what();
-    EXPECT_NE(said.find("'a.weight' is not finite: the weights"), said.npos) << said;
+    const std::string message = error.what();
+    EXPECT_NE(message.find("'a.weight' is not finite: the weights"), message.npos) << message;
   }
   const std::vector<std::string> except{"a.*"};
   Weights others(variables, 1);

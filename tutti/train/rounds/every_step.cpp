@@ -8,7 +8,7 @@ void EveryStep::start_clock(const Checkpoint* resumed, int64_t step) {
   if (clock_)
     clock_->start(resumed, step);
   else if (resumed && resumed->info.metrics.contains(kVirtualSeconds))
-    log::warn_alike("the run until step {} was a replay, and goes on without a virtual time", step);
+    log::warn_once("the run until step {} was a replay, and goes on without a virtual time", step);
 }
 
 void EveryStep::start(const Checkpoint* resumed, int64_t step) {

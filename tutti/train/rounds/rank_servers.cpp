@@ -85,31 +85,31 @@ RankServers::RankServers(const RankServersSpec& spec, TrainingStep& step, const 
 void RankServers::build_server(const Backend& backend) {
   const auto number =
       static_cast<int>(std::ranges::find(ranks_.servers, job_.rank()) - ranks_.servers.begin());
-  update_.emplace(
-      step_.network(), backend,
-      ServerUpdate::Spec{
-          .settings = spec_.settings,
-          .server = number,
-          .parts = parts_,
-          .turns = spec_.group * spec_.accumulate * static_cast<int>(spec_.gradients / updates_),
-          .rate =
-              [this](int64_t update) {
-                const int64_t step = update / updates_;
-                return spec_.rate ? spec_.rate(step)
-                                  : rates_.at(static_cast<size_t>(step - rates_from_));
-              }},
-      step_.weights());
-  loop_ =
-      std::make_unique<ServerLoop>(job_,
-                                   ServerLoop::Spec{.ranks = ranks_,
-                                                    .server = number,
-                                                    .parts = parts_,
-                                                    .tickets = {.workers = workers(),
-                                                                .together = spec_.gradients,
-                                                                .bound = spec_.settings.bound,
-                                                                .quorum = spec_.settings.together},
-                                                    .codecs = &codecs_},
-                                   step_.network().buckets, *update_);
+  update_.emplace(step_.network(), backend,
+                  ServerUpdate::Spec{
+                      .settings = spec_.settings,
+                      .server = number,
+                      .parts = parts_,
+                      .micro_batches = spec_.group * spec_.accumulate *
+                                       static_cast<int>(spec_.gradients / updates_),
+                      .rate =
+                          [this](int64_t update) {
+                            const int64_t step = update / updates_;
+                            return spec_.rate ? spec_.rate(step)
+                                              : rates_.at(static_cast<size_t>(step - rates_from_));
+                          }},
+                  step_.weights());
+  loop_ = std::make_unique<WeightServer>(
+      job_,
+      WeightServer::Spec{.ranks = ranks_,
+                         .server = number,
+                         .parts = parts_,
+                         .tickets = {.workers = workers(),
+                                     .together = spec_.gradients,
+                                     .bound = spec_.settings.bound,
+                                     .quorum = spec_.settings.together},
+                         .codecs = &codecs_},
+      step_.network().buckets, *update_);
 }
 
 /// Returns the residuals of whole buckets, held by the first rank of a group; the others hold none.
@@ -200,35 +200,35 @@ void RankServers::open(int64_t first, int64_t end, std::function<void(int64_t)> 
 
 /// `signal` becomes the signal of any rank in the group: its first rank informs the servers.
 std::optional<int64_t> RankServers::take_ticket(int& signal) {
-  struct Told {
+  struct Choice {
     int64_t ticket = -1, coming = -1, end = 0;
     int signal = 0;
-  } told;
+  } choice;
   if (link_) {
     if (const auto ticket = link_->take_ticket())
-      told = {.ticket = *ticket, .coming = link_->coming_ticket().value_or(-1)};
+      choice = {.ticket = *ticket, .coming = link_->coming_ticket().value_or(-1)};
     else
-      told.end = link_->end_of_round();
+      choice.end = link_->end_of_round();
   }
-  told.signal = signal;
+  choice.signal = signal;
   if (!group_->alone()) {
     const TwiceAsPatient patient(step_.group());
-    told = step_.group().combine_value(told, [](Told& mine, const Told& theirs) {
+    choice = step_.group().combine_value(choice, [](Choice& mine, const Choice& theirs) {
       mine.ticket = std::max(mine.ticket, theirs.ticket);  // the others have none
       mine.coming = std::max(mine.coming, theirs.coming);
       mine.end = std::max(mine.end, theirs.end);
       mine.signal = std::max(mine.signal, theirs.signal);
     });
   }
-  signal = told.signal;
-  if (told.ticket < 0) {
-    end_ = told.end / spec_.gradients;
+  signal = choice.signal;
+  if (choice.ticket < 0) {
+    end_ = choice.end / spec_.gradients;
     return std::nullopt;
   }
-  if (told.ticket != noted_) comes_(told.ticket);
-  noted_ = told.coming;
+  if (choice.ticket != noted_) comes_(choice.ticket);
+  noted_ = choice.coming;
   if (noted_ >= 0) comes_(noted_);
-  return told.ticket;
+  return choice.ticket;
 }
 
 std::optional<int64_t> RankServers::next(int signal) {

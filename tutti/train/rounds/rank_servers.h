@@ -97,7 +97,7 @@ class RankServers {
   std::vector<ServedPart> parts_;
   const ServedCodecs codecs_;
   std::optional<ServerUpdate> update_;  // on a server, like the next member
-  std::unique_ptr<ServerLoop> loop_;
+  std::unique_ptr<WeightServer> loop_;
   std::unique_ptr<ServerLink> link_;    // on the first rank of a group
   std::unique_ptr<WorkerGroup> group_;  // on a worker
   std::vector<std::unique_ptr<comm::CollectiveOperation>> collection_;

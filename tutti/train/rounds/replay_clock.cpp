@@ -66,7 +66,7 @@ class CollectiveClock final : public ReplayClock {
     if (resumed && resumed->info.metrics.contains(kVirtualSeconds))
       clock_.resume(resumed->info.metrics.at(kVirtualSeconds));
     else if (resumed)
-      log::warn_alike("the run until step {} was no replay: virtual time begins here", step);
+      log::warn_once("the run until step {} was no replay: virtual time begins here", step);
   }
   void follow(int64_t step) override { waited_ += clock_.step(step, measured()); }
   double seconds() const override { return clock_.seconds(); }
@@ -156,12 +156,12 @@ double virtual_seconds_of(const Checkpoint* resumed) {
 void warn_of_slow_devices(const RoundsSpec& spec) {
   for (const comm::Machine::Slow& slow : spec.machine->slow)
     if (slow.device >= spec.devices)
-      log::warn_alike("device {} of {} is slow, but no replica is on it: there are {}", slow.device,
-                      spec.machine->name, spec.devices);
+      log::warn_once("device {} of {} is slow, but no replica is on it: there are {}", slow.device,
+                     spec.machine->name, spec.devices);
 }
 
 void warn_of_new_workers(int64_t step) {
-  log::warn_alike(
+  log::warn_once(
       "all workers begin at step {} with the servers' weights: the run before had other workers, "
       "or no servers",
       step);

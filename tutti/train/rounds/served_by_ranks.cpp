@@ -21,7 +21,7 @@ ServedByRanks::ServedByRanks(const RoundsSpec& spec, const ServerSettings& setti
 
 void ServedByRanks::start(const Checkpoint* resumed, int64_t step) {
   if (resumed && resumed->info.metrics.contains(kVirtualSeconds))
-    log::warn_alike("the run until step {} was a replay, and goes on without a virtual time", step);
+    log::warn_once("the run until step {} was a replay, and goes on without a virtual time", step);
   spec_.step.start();
   servers_.emplace(
       rank_servers_spec(spec_.config, settings_, spec_.replicas.replicas(), spec_.rate), spec_.step,

@@ -34,7 +34,7 @@ ServerUpdate::ServerUpdate(const Network& network, const Backend& backend, Spec 
     if (part.server == spec_.server) ranges_[static_cast<size_t>(part.bucket)] = part.range;
   if (spec_.settings.delay_compensation > 0) compensated_ = Buffer(network.buckets.bytes);
   executor_.bind({.parameters = parameters_.data(), .state = weights.state()});
-  executor_.set_scalar(network.gradient_scale, 1.0F / static_cast<float>(spec_.turns));
+  executor_.set_scalar(network.gradient_scale, 1.0F / static_cast<float>(spec_.micro_batches));
   executor_.set_exchanges(*this);
 }
 
@@ -61,7 +61,7 @@ const float* ServerUpdate::compensated(int bucket, const float* gradient, const 
   auto* const out = reinterpret_cast<float*>(compensated_.data() + begin);
   const size_t first = range.begin / sizeof(float);
   compensate({.lambda = static_cast<float>(spec_.settings.delay_compensation) /
-                        static_cast<float>(spec_.turns),  // the gradient is a sum
+                        static_cast<float>(spec_.micro_batches),  // the gradient is a sum
               .now = parameters_.data(),
               .then = update_->then},
              begin + range.begin, gradient + first, {out + first, range.bytes() / sizeof(float)});

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tutti/plan/executor.h"
-#include "tutti/sync/server_loop.h"
+#include "tutti/sync/weight_server.h"
 #include "tutti/train/network/network.h"
 #include "tutti/train/network/weights.h"
 #include "tutti/train/settings/server_settings.h"
@@ -21,7 +21,7 @@ class ServerUpdate final : public ServedWeights, private Exchanges {
     ServerSettings settings;
     int server = 0;
     std::vector<ServedPart> parts;
-    int turns = 1;                        ///< micro-batches of a gradient, which is their sum
+    int micro_batches = 1;                ///< micro-batches of a gradient, which is their sum
     std::function<double(int64_t)> rate;  ///< an update's, by its number; called on any thread
   };
   /// Begins with the parameters of `weights`, and keeps the optimizer's state there. All arguments

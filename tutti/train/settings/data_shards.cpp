@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-std::vector<int> nodes_of_turns(const RunConfig& config, const NodeOfRank& node_of_rank,
-                                const PartGrid& grid, const ReplicaMap& replicas) {
+std::vector<int> nodes_of_micro_batches(const RunConfig& config, const NodeOfRank& node_of_rank,
+                                        const PartGrid& grid, const ReplicaMap& replicas) {
   if (config.data.shuffle == Shuffle::global) return {};
   std::vector<int> numbers, node_of;
   for (int replica = 0; replica < replicas.replicas(); ++replica) {

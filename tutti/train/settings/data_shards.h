@@ -20,8 +20,8 @@ using NodeOfRank = std::function<int(int rank)>;
 /// Returns data::SamplerSpec::node_of for each of a replica's batch.accumulate micro-batches: nodes
 /// are numbered in the order of their first ranks. Empty if all samples are available to all.
 /// Throws ConfigError if the parts of a replica are on several nodes.
-std::vector<int> nodes_of_turns(const RunConfig& config, const NodeOfRank& node_of_rank,
-                                const PartGrid& grid, const ReplicaMap& replicas);
+std::vector<int> nodes_of_micro_batches(const RunConfig& config, const NodeOfRank& node_of_rank,
+                                        const PartGrid& grid, const ReplicaMap& replicas);
 
 /// Returns data::SamplerSpec::file_samples. Empty if all samples are available to all.
 std::vector<int64_t> samples_of_files(const RunConfig& config, const data::Dataset& train);

@@ -13,8 +13,8 @@ namespace tutti {
 void check_pipeline(const RunConfig& config) {
   const int64_t stages = config.parallel.pipeline;
   if (stages == 1) return;
-  const auto refuse = [&](bool said, std::string_view what, std::string_view why) {
-    if (said)
+  const auto refuse = [&](bool given, std::string_view what, std::string_view why) {
+    if (given)
       throw ConfigError(
           fmt::format("parallel.pipeline = {} goes without {}: {}", stages, what, why));
   };

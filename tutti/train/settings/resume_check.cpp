@@ -97,9 +97,10 @@ std::string advice(const std::vector<Difference>& refused) {
 }  // namespace
 
 int64_t replicas_of(const CheckpointInfo& checkpoint) {
-  const auto said = checkpoint.settings.find("run.replicas");
+  const auto stored = checkpoint.settings.find("run.replicas");
   int64_t replicas = 0;
-  return said != checkpoint.settings.end() && read_number(said->second, replicas) && replicas > 0
+  return stored != checkpoint.settings.end() && read_number(stored->second, replicas) &&
+                 replicas > 0
              ? replicas
              : checkpoint.replicas;
 }
@@ -171,13 +172,12 @@ std::vector<std::string> check_resume(const std::filesystem::path& checkpoint,
         checkpoint.string(), fmt::join(keys, "; "), refused.size() > 1 ? "s" : "", advice(refused),
         fmt::join(flags, " ")));
   }
-  for (const std::string& change : accepted)
-    log::warn_alike("resumed although changed: {}", change);
+  for (const std::string& change : accepted) log::warn_once("resumed although changed: {}", change);
   const std::string& schedule = here.at("schedule.name");
   const std::string length = length_of(here);
   if (length != length_of(before.settings) &&
       (schedule == "\"cosine\"" || schedule == "\"one_cycle\"" || schedule == "\"polynomial\""))
-    log::warn_alike(
+    log::warn_once(
         "the schedule spans the run, {} now and {} before: from here on the rates are those of the "
         "new length",
         length, length_of(before.settings));

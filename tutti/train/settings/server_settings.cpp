@@ -33,8 +33,8 @@ int64_t number_after(const std::string& scheme, size_t at, int64_t least) {
 void refuse_compression(const RunConfig& config) {
   const CompressionPolicy policy = compression_policy(config.comm);
   const comm::CompressionMethod method = policy.compression.method;
-  const auto refuse = [&](bool said, std::string_view why) {
-    if (said)
+  const auto refuse = [&](bool given, std::string_view why) {
+    if (given)
       throw ConfigError(
           fmt::format("sync.scheme = \"{}\" goes without comm.compression = \"{}\": "
                       "{}; there are bf16, fp16, int8, onebit and topk:RATIO",
@@ -50,8 +50,8 @@ void refuse_compression(const RunConfig& config) {
 }
 
 void refuse_with_servers(const RunConfig& config) {
-  const auto refuse = [&](bool said, std::string_view what, std::string_view why) {
-    if (said)
+  const auto refuse = [&](bool given, std::string_view what, std::string_view why) {
+    if (given)
       throw ConfigError(
           fmt::format("sync.scheme = \"{}\" goes without {}: {}", config.sync.scheme, what, why));
   };
@@ -135,8 +135,8 @@ std::optional<ServerSettings> parse_servers(const std::string& scheme) {
 std::optional<ServerSettings> server_settings(const RunConfig& config) {
   const SyncSection& sync = config.sync;
   std::optional<ServerSettings> settings = parse_servers(sync.scheme);
-  const auto only = [&](bool said, std::string_view key, std::string_view of, bool has) {
-    if (said && !has)
+  const auto only = [&](bool given, std::string_view key, std::string_view of, bool has) {
+    if (given && !has)
       throw ConfigError(
           fmt::format("sync.{} is of sync.scheme = {}, not of \"{}\"", key, of, sync.scheme));
   };

@@ -56,8 +56,8 @@ void check_tree(const SyncSection& sync, const SyncScheme& scheme) {
 
 /// Checks settings that go with an average which is applied late.
 void check_delay(const SyncSection& sync, const SyncScheme& scheme) {
-  const auto refuse = [&](bool said, std::string_view key, std::string_view why) {
-    if (said) throw ConfigError(fmt::format("sync.delay = 1 goes without {}: {}", key, why));
+  const auto refuse = [&](bool given, std::string_view key, std::string_view why) {
+    if (given) throw ConfigError(fmt::format("sync.delay = 1 goes without {}: {}", key, why));
   };
   refuse(scheme.every == 0, "local:never", "there are no meetings");
   refuse(sync.fragments > 1, "sync.fragments", "pieces that travel are not built to be late");
@@ -114,8 +114,8 @@ void check_sync(const RunConfig& config) {
   const SyncSection& sync = config.sync;
   const SyncScheme scheme = parse_sync(sync.scheme);
   (void)server_settings(config);
-  const auto only = [&](bool said, std::string_view key, SyncScheme::Name name) {
-    if (said && scheme.name != name && scheme.name != SyncScheme::Name::step)
+  const auto only = [&](bool given, std::string_view key, SyncScheme::Name name) {
+    if (given && scheme.name != name && scheme.name != SyncScheme::Name::step)
       throw ConfigError(fmt::format("sync.{} is of sync.scheme = \"{}\", not of \"{}\"", key,
                                     kSchemes[static_cast<size_t>(name)], sync.scheme));
   };
@@ -147,8 +147,8 @@ void check_sync(const RunConfig& config) {
         "one, and the first after a meeting would be several times too large");
   if (meets_once_a_step(scheme, sync) && linear(config.optimizer)) return;
   if (scheme.name == SyncScheme::Name::step || scheme.name == SyncScheme::Name::servers) return;
-  const auto refuse = [&](bool said, std::string_view what, std::string_view why) {
-    if (said)
+  const auto refuse = [&](bool given, std::string_view what, std::string_view why) {
+    if (given)
       throw ConfigError(
           fmt::format("sync.scheme = \"{}\" goes without {}: {}", sync.scheme, what, why));
   };

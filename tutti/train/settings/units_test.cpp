@@ -105,19 +105,19 @@ TEST(Units, MetricsAndPredictionsAreThoseOfTheDataAndLossesAreNot) {
 TEST(Units, AreSaidWithWhatIsUndoneAndWhatIsNot) {
   RunConfig config = regression();
   const Temperatures data;
-  const auto said = [&](const char* steps) {
+  const auto message_of = [&](const char* steps) {
     config.data.transforms = {steps};
     const ModelSpec model = model_spec(config, data, 1);
     EXPECT_EQ(prediction_units(model).at(0).field, "y");
     return unit_sentences(model).at(0);
   };
-  EXPECT_EQ(said("y: add 1, normalise"),
+  EXPECT_EQ(message_of("y: add 1, normalise"),
             "predictions of 'y' and errors as mae are in K: 'add 1, normalise mean 280 0.5 std 12 "
             "2' is undone; losses are of the transformed numbers");
-  EXPECT_EQ(said("y: crop 2, divide 2, clip -3 3"),
+  EXPECT_EQ(message_of("y: crop 2, divide 2, clip -3 3"),
             "predictions of 'y' and errors as mae are in K: 'divide 2' is undone; losses are of "
             "the transformed numbers; 'crop 2, clip -3 3' is not undone");
-  EXPECT_EQ(said("y: multiply 0"),
+  EXPECT_EQ(message_of("y: multiply 0"),
             "predictions of 'y' and errors as mae are in the units of the data; 'multiply 0' is "
             "not undone");
   config.loss.pointwise = PointwiseLossKind::bce_with_logits;

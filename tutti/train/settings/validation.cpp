@@ -44,9 +44,9 @@ void require_words(const RunConfig& config) {
 }
 
 void require_arrays(const DataSection& data) {
-  const bool said = !data.fields.empty() || !data.train_files.empty() ||
-                    !data.validation_files.empty() || !data.test_files.empty() ||
-                    !data.statistics.empty();
+  const bool given = !data.fields.empty() || !data.train_files.empty() ||
+                     !data.validation_files.empty() || !data.test_files.empty() ||
+                     !data.statistics.empty();
   if (data.dataset == "neurons")
     return require_relation(data.statistics.empty() && data.validation == 0,
                             "data.dataset = \"neurons\" has neither data.statistics nor "
@@ -63,7 +63,7 @@ void require_arrays(const DataSection& data) {
         "data.classes: their fields are tokens and next, and the vocabulary says how many there "
         "are");
   if (data.dataset != "arrays")
-    return require_relation(!said,
+    return require_relation(!given,
                             "data.fields, data.train_files, data.validation_files, data.test_files "
                             "and data.statistics need data.dataset = \"arrays\" (or, but for "
                             "statistics, \"neurons\"; or, "
@@ -174,8 +174,8 @@ void require_tensor(const RunConfig& c) {
                    "leave it out");
   if (c.parallel.tensor == 1) return;
   (void)part_grid(c.parallel, c.parallel.tensor, 0);
-  const auto refuse = [&](bool said, std::string_view what, std::string_view why) {
-    if (said)
+  const auto refuse = [&](bool given, std::string_view what, std::string_view why) {
+    if (given)
       throw ConfigError(
           fmt::format("parallel.tensor = {} goes without {}: {}", c.parallel.tensor, what, why));
   };

@@ -62,12 +62,13 @@ void NoiseAverage::restore(const std::string& name, const std::map<std::string, 
   weight_ = metrics.at(name + ".weight");
 }
 
-NoiseMeter::NoiseMeter(comm::Communicator& communicator, const ReplicaMap& turns,
+NoiseMeter::NoiseMeter(comm::Communicator& communicator, const ReplicaMap& micro_batches,
                        const Variables& variables, const BucketLayout& layout,
                        const NoiseSettings& settings)
-    : communicator_(communicator), turns_(turns), layout_(layout), settings_(settings),
-      due_(layout.buckets.size(), 0) {
-  CHECK(turns.replicas() > 1 && settings.every > 0, "{} batches a step", turns.replicas());
+    : communicator_(communicator), micro_batches_(micro_batches), layout_(layout),
+      settings_(settings), due_(layout.buckets.size(), 0) {
+  CHECK(micro_batches.replicas() > 1 && settings.every > 0, "{} batches a step",
+        micro_batches.replicas());
   size_t blocks = 0;
   for (const Variable& variable : variables.parameters) {
     if (!variables.is_trained(variable)) continue;
@@ -83,7 +84,7 @@ NoiseMeter::NoiseMeter(comm::Communicator& communicator, const ReplicaMap& turns
   scratch_.resize(blocks);
   large_.resize(blocks);
   all_large_.resize(blocks);
-  small_.resize(static_cast<size_t>(turns.local_count()) * members_.size());
+  small_.resize(static_cast<size_t>(micro_batches.local_count()) * members_.size());
   if (communicator.size() > 1)
     sum_ = communicator.plan({.name = "squares of the gradient",
                               .kind = comm::Collective::allreduce,
@@ -122,11 +123,11 @@ double NoiseMeter::of_member(const Member& member, const double* blocks) const {
                   [&](int64_t b) { return blocks[member.block + static_cast<size_t>(b)]; });
 }
 
-void NoiseMeter::add_turn(int local_turn, int bucket, const float* arena) {
+void NoiseMeter::add_micro_batch(int local_micro_batch, int bucket, const float* arena) {
   if (!measuring_) return;
   const Bucket& whole = layout_.buckets[static_cast<size_t>(bucket)];
   square_blocks(bucket, arena, {0, whole.bytes});
-  double* const row = small_.data() + static_cast<size_t>(local_turn) * members_.size();
+  double* const row = small_.data() + static_cast<size_t>(local_micro_batch) * members_.size();
   for (const int index : whole.members)
     row[index] += of_member(members_[static_cast<size_t>(index)], scratch_.data());
   due_[static_cast<size_t>(bucket)] = 1;
@@ -152,10 +153,10 @@ NoiseMeter::Reading NoiseMeter::read() {
   }
   // For each micro-batch: every parameter, or their sum in the order of the parameters.
   const size_t width = settings_.layers ? members_.size() : 1;
-  std::vector<double> told(static_cast<size_t>(turns_.local_count()) * width);
+  std::vector<double> sums(static_cast<size_t>(micro_batches_.local_count()) * width);
   for (size_t i = 0; i < small_.size(); ++i)
-    told[settings_.layers ? i : i / members_.size()] += small_[i];
-  const Reading result = reading(sum_over_replicas(communicator_, turns_, told, width));
+    sums[settings_.layers ? i : i / members_.size()] += small_[i];
+  const Reading result = reading(sum_over_replicas(communicator_, micro_batches_, sums, width));
   std::ranges::fill(small_, 0.0);
   std::ranges::fill(large_, 0.0);
   measured_ = 0;
@@ -163,11 +164,13 @@ NoiseMeter::Reading NoiseMeter::read() {
 }
 
 NoiseMeter::Reading NoiseMeter::reading(std::span<const double> small) {
-  const auto turns = static_cast<double>(turns_.replicas()), steps = static_cast<double>(measured_),
-             batch = static_cast<double>(settings_.turn_batch);
-  const auto estimate = [&](double of_turns, double of_sum) {
-    return estimate_noise(of_turns / (turns * steps), of_sum / (turns * turns * steps), batch,
-                          turns * batch);
+  const auto micro_batches = static_cast<double>(micro_batches_.replicas()),
+             steps = static_cast<double>(measured_),
+             batch = static_cast<double>(settings_.micro_batch_samples);
+  const auto estimate = [&](double of_micro_batches, double of_sum) {
+    return estimate_noise(of_micro_batches / (micro_batches * steps),
+                          of_sum / (micro_batches * micro_batches * steps), batch,
+                          micro_batches * batch);
   };
   Reading result{.steps = measured_, .all = {}, .layers = {}};
   double small_all = 0, large_all = 0;
@@ -177,8 +180,8 @@ NoiseMeter::Reading NoiseMeter::reading(std::span<const double> small) {
     if (settings_.layers) result.layers.push_back(estimate(small[m], large));
   }
   for (const double value : small) small_all += value;
-  result.small_squares = small_all / (turns * steps);
-  result.large_squares = large_all / (turns * turns * steps);
+  result.small_squares = small_all / (micro_batches * steps);
+  result.large_squares = large_all / (micro_batches * micro_batches * steps);
   result.all = estimate(small_all, large_all);
   return result;
 }

@@ -52,9 +52,9 @@ class NoiseAverage {
 };
 
 struct NoiseSettings {
-  int64_t every = 0;       ///< steps; 0: never
-  bool layers = false;     ///< also measure each parameter
-  int64_t turn_batch = 1;  ///< samples of a micro-batch
+  int64_t every = 0;                ///< steps; 0: never
+  bool layers = false;              ///< also measure each parameter
+  int64_t micro_batch_samples = 1;  ///< samples of a micro-batch
 };
 
 /// Sums the squares while a step runs, in blocks of parameters whose sums are added in a fixed
@@ -62,14 +62,14 @@ struct NoiseSettings {
 /// gradient. Not thread-safe; used by the thread that uses the communicator.
 class NoiseMeter {
  public:
-  /// Collective. `turns` maps the micro-batches, at least two. All arguments must outlive this
+  /// Collective. `micro_batches` maps them, at least two. All arguments must outlive this
   /// object.
-  NoiseMeter(comm::Communicator& communicator, const ReplicaMap& turns, const Variables& variables,
-             const BucketLayout& layout, const NoiseSettings& settings);
+  NoiseMeter(comm::Communicator& communicator, const ReplicaMap& micro_batches,
+             const Variables& variables, const BucketLayout& layout, const NoiseSettings& settings);
 
   void begin_step(int64_t step);
   /// Takes a complete bucket of a local micro-batch in `arena`, before it is added to others.
-  void add_turn(int local_turn, int bucket, const float* arena);
+  void add_micro_batch(int local_micro_batch, int bucket, const float* arena);
   /// Takes a bucket's arrived sum over all micro-batches; it belongs to the step in which they were
   /// added. Where ranks share updates, only this rank's shard is used.
   void add_sum(int bucket, const float* sum);
@@ -99,7 +99,7 @@ class NoiseMeter {
   Reading reading(std::span<const double> small);
 
   comm::Communicator& communicator_;
-  const ReplicaMap turns_;
+  const ReplicaMap micro_batches_;
   const BucketLayout& layout_;
   const NoiseSettings settings_;
   std::vector<Member> members_;                     // by parameter

@@ -41,9 +41,9 @@ BucketLayout layout_of(const Variables& variables, size_t bucket_bytes) {
 }
 
 /// Fills in the mean gradient of `batch` samples of a micro-batch in a step.
-void fill_gradient(const Variables& variables, int64_t step, int turn, int64_t batch,
+void fill_gradient(const Variables& variables, int64_t step, int micro_batch, int64_t batch,
                    float* arena) {
-  Rng rng(5, Purpose::test, static_cast<uint64_t>(step * 100 + turn));
+  Rng rng(5, Purpose::test, static_cast<uint64_t>(step * 100 + micro_batch));
   const double spread = kSigma / std::sqrt(static_cast<double>(batch));
   for (const Variable& v : variables.parameters)
     for (size_t i = 0; i < v.desc.bytes() / sizeof(float); ++i)
@@ -52,7 +52,7 @@ void fill_gradient(const Variables& variables, int64_t step, int turn, int64_t b
 }
 
 struct Problem {
-  int turns = 4, ranks = 1;
+  int micro_batches = 4, ranks = 1;
   int64_t steps = 50, every = 1, batch = 8;
   size_t bucket_bytes = 1 << 20;
   bool sharded = false;
@@ -64,17 +64,19 @@ NoiseMeter::Reading measure(const Problem& problem) {
   NoiseMeter::Reading result;
   std::mutex lock;
   comm::run_ranks(problem.ranks, [&](comm::Communicator& communicator) {
-    const ReplicaMap map(problem.turns, problem.ranks, communicator.rank());
+    const ReplicaMap map(problem.micro_batches, problem.ranks, communicator.rank());
     GradientExchange exchange(communicator, map, layout, {.sharded = problem.sharded});
-    NoiseMeter meter(communicator, map, variables, layout,
-                     {.every = problem.every, .layers = true, .turn_batch = problem.batch});
+    NoiseMeter meter(
+        communicator, map, variables, layout,
+        {.every = problem.every, .layers = true, .micro_batch_samples = problem.batch});
     for (int64_t step = 0; step < problem.steps; ++step) {
       meter.begin_step(step);
-      for (int turn = 0; turn < map.local_count(); ++turn) {
-        fill_gradient(variables, step, map.replica(turn), problem.batch, exchange.slot(turn));
+      for (int micro_batch = 0; micro_batch < map.local_count(); ++micro_batch) {
+        fill_gradient(variables, step, map.replica(micro_batch), problem.batch,
+                      exchange.slot(micro_batch));
         for (int b = 0; b < exchange.buckets(); ++b) {
-          meter.add_turn(turn, b, exchange.slot(turn));
-          exchange.ready(turn, b);
+          meter.add_micro_batch(micro_batch, b, exchange.slot(micro_batch));
+          exchange.ready(micro_batch, b);
         }
       }
       for (int b = 0; b < exchange.buckets(); ++b) {
@@ -111,11 +113,11 @@ TEST(NoiseScale, OfAQuadraticProblemIsItsOwn) {
 }
 
 TEST(NoiseScale, HasTheSameBitsOnAnyNumberOfRanksAndInAnyBuckets) {
-  const NoiseMeter::Reading one = measure({.turns = 6, .steps = 5});
+  const NoiseMeter::Reading one = measure({.micro_batches = 6, .steps = 5});
   for (const int ranks : {1, 2, 3})
     for (const size_t bucket_bytes : {size_t{1} << 20, size_t{1}})
       for (const bool sharded : {false, true}) {
-        const NoiseMeter::Reading more = measure({.turns = 6,
+        const NoiseMeter::Reading more = measure({.micro_batches = 6,
                                                   .ranks = ranks,
                                                   .steps = 5,
                                                   .bucket_bytes = bucket_bytes,

@@ -42,13 +42,13 @@ struct TrainedStages {
 /// The tensors of one micro-batch, for any stage.
 class StageBatch {
  public:
-  StageBatch(const Network& network, int step, int turn) {
+  StageBatch(const Network& network, int step, int micro_batch) {
     for (const GraphInput& input : network.inputs) {
       const TensorDesc& desc = network.training.desc(input.value);
       Buffer& buffer = buffers_.emplace_back(desc.bytes());
       uint64_t field = 0;
       for (const char c : input.field) field = field * 31 + static_cast<uint64_t>(c);
-      Rng rng(field, Purpose::test, static_cast<uint64_t>(step * 1000 + turn));
+      Rng rng(field, Purpose::test, static_cast<uint64_t>(step * 1000 + micro_batch));
       const auto count = static_cast<size_t>(desc.elements());
       for (size_t i = 0; i < count; ++i)
         if (desc.dtype == DType::f32)
@@ -101,11 +101,11 @@ TrainedStages train_stages(const PipelineRun& run) {
     step.start();
     for (int s = 0; s < kPipelineSteps; ++s) {
       step.begin(s, 0.05f);
-      for (int turn = 0; turn < run.micro_batches; ++turn) {
+      for (int micro_batch = 0; micro_batch < run.micro_batches; ++micro_batch) {
         if (communicator.rank() == run.late)
           std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        const StageBatch batch(step.network(), s, grid.group() * run.micro_batches + turn);
-        const float loss = step.run(turn, batch.tensors());
+        const StageBatch batch(step.network(), s, grid.group() * run.micro_batches + micro_batch);
+        const float loss = step.run(micro_batch, batch.tensors());
         const std::scoped_lock lock(mutex);
         trained.losses[static_cast<size_t>(s)] += static_cast<double>(loss);
       }

@@ -129,7 +129,7 @@ void StepExchange::start_sum(int bucket) {
     arrivals_.note(bucket);
     if (spans_) bucket_spans_[static_cast<size_t>(bucket)].begin_ns = Spans::now_ns();
   }
-  if (noise_) noise_->add_turn(local_, bucket, gradients_.slot(local_));
+  if (noise_) noise_->add_micro_batch(local_, bucket, gradients_.slot(local_));
   gradients_.ready(local_, bucket);
   // A group's gradient must be summed first.
   if (servers_ && servers_->alone() && local_ + 1 == gradients_.map().local_count() &&

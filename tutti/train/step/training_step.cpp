@@ -43,7 +43,7 @@ NetworkSpec network_of_step(const TrainingStepSpec& spec, int ranks, int rank) {
   const bool holds_all = spec.apart && spec.spill.empty();
   NetworkSpec network = spec.network;
   network.training.split.grid = spec.grid;
-  network.training.turns = summed.replicas();
+  network.training.micro_batches = summed.replicas();
   network.training.sharded_update = spec.exchange.sharded;
   network.held = {.order = spec.order,
                   .batches = spec.accumulate,
@@ -98,7 +98,7 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
   weights_.initialise(spec.seed);
   parts_.emplace(communicator, spec.grid, network_->training, executor_);
   if (spec.grid.tensor() > 1) weights_.share(slices_.emplace(communicator, spec.grid));
-  table_turns_.emplace(*network_, summed_, executor_);
+  table_micro_batches_.emplace(*network_, summed_, executor_);
   exchange_.add_stages(communicator, spec.grid);
   passes_.emplace(*network_, executor_, exchange_, spec.grid.stages(), accumulate_);
 }
@@ -164,7 +164,7 @@ float TrainingStep::run(const MicroBatch& which, std::span<void* const> batch) {
   double& seconds = replica_seconds_[static_cast<size_t>(which.local_replica)];
   seconds += compute([&] {
     passes_->run(which.place, info_, replica, batch);
-    table_turns_->take(which.place);
+    table_micro_batches_->take(which.place);
   });
   note_norm();
   const float sum = loss();

@@ -27,7 +27,7 @@
 #include "tutti/train/step/passes.h"
 #include "tutti/train/step/run_clock.h"
 #include "tutti/train/step/step_exchange.h"
-#include "tutti/train/step/table_turns.h"
+#include "tutti/train/step/table_micro_batches.h"
 
 namespace tutti {
 
@@ -192,7 +192,7 @@ class TrainingStep {
   std::optional<SliceRanks> slices_;  // if ranks share layers
   const float share_;                 // this rank's share of the computed loss
   std::optional<Passes> passes_;
-  std::optional<TableTurns> table_turns_;
+  std::optional<TableMicroBatches> table_micro_batches_;
   StepInfo info_;
   MicroBatch last_;
   std::vector<float> plain_;  // the prediction, if the plan's layout differs

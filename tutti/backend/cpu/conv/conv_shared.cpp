@@ -38,22 +38,22 @@ class SamplesOfTeamKernel final : public Kernel {
 
   /// Runs as one of all parts, or alone, and then does the work of all.
   void run(const KernelArgs& args) override {
-    const bool alone = args.parts == 1;
-    CHECK(alone || (args.parts == p_.team && args.team), "made for {} parts that meet, run by {}",
-          p_.team, args.parts);
+    const bool alone = args.threads == 1;
+    CHECK(alone || (args.threads == p_.team && args.team), "made for {} parts that meet, run by {}",
+          p_.team, args.threads);
     for (int part = 0; part < p_.team; ++part)
-      if (alone || part == args.part) add_samples(args, samples_of(part), part == args.part);
+      if (alone || part == args.thread) add_samples(args, samples_of(part), part == args.thread);
     if (args.team) args.team->meet();
     size_t states = 0;
     for (int part = 0; part < (alone ? 1 : p_.team); ++part)
       if (alone || samples_of(part).second > 0)
         states_[states++] =
-            state_of(args, part, part == args.part ? args.workspace : args.team->workspace(part));
+            state_of(args, part, part == args.thread ? args.workspace : args.team->workspace(part));
     any_.finish({.in = args.in,
                  .out = args.out,
                  .states = {states_.data(), states},
-                 .part = args.part,
-                 .parts = args.parts,
+                 .thread = args.thread,
+                 .threads = args.threads,
                  .step = args.step});
   }
 
@@ -79,7 +79,7 @@ class SamplesOfTeamKernel final : public Kernel {
         ->run({.in = in.data(),
                .out = args.out,
                .workspace = args.workspace,
-               .state = state_of(args, args.part, args.workspace),
+               .state = state_of(args, args.thread, args.workspace),
                .first = opens,
                .first_sample = samples.first,
                .step = args.step});

@@ -45,15 +45,15 @@ class FilterKernel final : public Kernel {
     slopes_ = reinterpret_cast<Term*>(memory + data_bytes());
     if (p_.team == 0)
       return add_panels(args, 0, panels_, static_cast<float*>(args.state), args.first);
-    CHECK(args.parts == 1 || args.parts == p_.team, "made for {} parts, run by {}", p_.team,
-          args.parts);
+    CHECK(args.threads == 1 || args.threads == p_.team, "made for {} parts, run by {}", p_.team,
+          args.threads);
     // A part that runs alone does the work of all.
     for (int part = 0; part < p_.team; ++part)
-      if (args.parts == 1 || part == args.part) make_panels(args, part);
+      if (args.threads == 1 || part == args.thread) make_panels(args, part);
   }
 
   void finish(const FinishArgs& args) override {
-    const auto [begin, end] = matrix::part_of(panels_ * p_.channels, args.part, args.parts);
+    const auto [begin, end] = matrix::part_of(panels_ * p_.channels, args.thread, args.threads);
     points_to_filter(args.states, static_cast<float*>(args.out[0]), begin, end);
   }
 

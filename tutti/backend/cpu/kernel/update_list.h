@@ -107,7 +107,7 @@ class UpdateList {
       const Range r = units(inside(args, p));
       total += r.last - r.first;
     }
-    const auto [begin, end] = share(total, args.part, args.parts);
+    const auto [begin, end] = share(total, args.thread, args.threads);
     int64_t before = 0;
     for (size_t p = 0; p < parameters_.size(); ++p) {
       const Range r = units(inside(args, p));

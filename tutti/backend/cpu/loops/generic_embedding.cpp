@@ -104,7 +104,7 @@ class TableUpdateKernel final : public Kernel {
     auto* const g =
         reinterpret_cast<float*>(static_cast<std::byte*>(args.workspace) + places_bytes());
     const uint64_t* const end =
-        sorted_places(batch.bags, places, share(own_rows_, args.part, args.parts));
+        sorted_places(batch.bags, places, share(own_rows_, args.thread, args.threads));
     for (const uint64_t* at = places; at < end;) {
       const uint64_t row = *at >> 32;
       std::fill_n(g, width_, -0.0f);  // adds nothing to any number, not even to -0

@@ -119,7 +119,7 @@ class PointwiseLossKernel final : public Kernel {
         kNothing);
   }
   void finish(const FinishArgs& args) override {
-    if (args.part == 0)
+    if (args.thread == 0)
       *static_cast<float*>(args.out[0]) = static_cast<float>(
           static_cast<double>(a_.scale) * total_of(args) / batch_elements(*args.step, x_.size));
   }
@@ -174,7 +174,7 @@ class GaussianKLKernel final : public Kernel {
         kNothing);
   }
   void finish(const FinishArgs& args) override {
-    if (args.part == 0)
+    if (args.thread == 0)
       *static_cast<float*>(args.out[0]) = static_cast<float>(
           static_cast<double>(scale_) * total_of(args) / static_cast<double>(args.step->batch));
   }

@@ -39,7 +39,7 @@ void write_sums(const UpdateList& list, const KernelArgs& args, F squares) {
   const auto put = [sums](int64_t block, const Sums& of_block) {
     std::ranges::copy(of_block, sums + block * std::ssize(of_block));
   };
-  if (args.part == 0) list.for_blocks_outside(args, [&](int64_t block) { put(block, Sums{}); });
+  if (args.thread == 0) list.for_blocks_outside(args, [&](int64_t block) { put(block, Sums{}); });
   list.for_blocks(args, [&](const Stretch& s, int64_t block) { put(block, squares(s)); });
 }
 
@@ -85,7 +85,7 @@ class ClipScaleKernel final : public Kernel {
   ClipScaleKernel(const KernelRequest& r, const ClipScale& op)
       : blocks_(op.blocks(r.in)), limit_(op.limit()) {}
   void run(const KernelArgs& args) override {
-    if (args.part != 0) return;
+    if (args.thread != 0) return;
     const float scale = update_scalar(args, 0);
     const double sum = tree_sum(0, std::ssize(blocks_), [&](int64_t p) {
       const ClipScale::Blocks& own = blocks_[static_cast<size_t>(p)];

@@ -12,7 +12,7 @@ namespace {
 struct Part {
   int64_t begin, end;
   Part(int64_t count, const KernelArgs& args)
-      : begin(count * args.part / args.parts), end(count * (args.part + 1) / args.parts) {}
+      : begin(count * args.thread / args.threads), end(count * (args.thread + 1) / args.threads) {}
 };
 
 const float* numbers(const KernelArgs& args, size_t i) {

@@ -30,7 +30,7 @@ class PointwiseKernel final : public Kernel {
     const auto* const a = static_cast<const T*>(args.in[0]);
     const auto* const b = static_cast<const T*>(args.in[pair_ ? 1 : 0]);
     auto* const y = static_cast<T*>(args.out[0]);
-    auto [i, end] = share(n_, args.part, args.parts);
+    auto [i, end] = share(n_, args.thread, args.threads);
     if (one_run_)
       for (; i + kLanes <= end; i += kLanes) whole(a + i, b + i, y + i);
     while (i < end) {  // the rest of a run, or all of it where layouts differ

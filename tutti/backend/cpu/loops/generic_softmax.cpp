@@ -129,7 +129,7 @@ class SoftmaxKernel : public Kernel {
     });
   }
   void finish(const FinishArgs& args) override {
-    if (args.part != 0) return;
+    if (args.thread != 0) return;
     double loss = 0, weight = 0;
     for (const void* state : args.states) {
       loss += static_cast<const double*>(state)[0];
@@ -223,7 +223,7 @@ class LabelWeightsKernel final : public Kernel {
       *sum += static_cast<double>(weights_[static_cast<size_t>(std::clamp(labels[i], 0, last))]);
   }
   void finish(const FinishArgs& args) override {
-    if (args.part != 0) return;
+    if (args.thread != 0) return;
     double all = 0;
     for (const void* state : args.states) all += *static_cast<const double*>(state);
     *static_cast<float*>(args.out[0]) = static_cast<float>(all);

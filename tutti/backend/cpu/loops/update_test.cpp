@@ -116,8 +116,8 @@ void run(const Backend& backend, const Update& op, Arenas& arenas, std::vector<f
   for (int part = parts; part-- > 0;)
     kernel->run({.in = in.data(),
                  .out = out.data(),
-                 .part = part,
-                 .parts = parts,
+                 .thread = part,
+                 .threads = parts,
                  .step = &info,
                  .window = window});
 }

@@ -102,7 +102,7 @@ class WeightsKernel final : public Kernel {
     auto* const dw = static_cast<float*>(p_.whole ? args.out[0] : args.state);
     const int64_t elements = elements_of(pixels()), chunks = parts_of(elements, chunk_);
     const auto [first, last] =
-        p_.whole ? part_of(panels_, args.part, args.parts) : std::pair(int64_t{0}, panels_);
+        p_.whole ? part_of(panels_, args.thread, args.threads) : std::pair(int64_t{0}, panels_);
     for (int64_t at = first; at < last; at += group_) {
       const Group group{at, std::min(group_, last - at)};
       for (int64_t i = 0; i < chunks; ++i) {

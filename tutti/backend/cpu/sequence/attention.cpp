@@ -45,7 +45,7 @@ class AttentionKernel final : public Kernel {
              .queries = pool.take<Element>(kQueryRows * p_.width()),
              .results = pool.take(kQueryRows * p_.width())};
     const AttentionShape& s = p_.s;
-    const auto [first, last] = share(p_.samples * p_.a.key_heads, args.part, args.parts);
+    const auto [first, last] = share(p_.samples * p_.a.key_heads, args.thread, args.threads);
     for (int64_t i = first; i < last; ++i) {
       const int64_t n = i / p_.a.key_heads, g = i % p_.a.key_heads;
       const Mask mask = p_.mask(args, 0, n, m.mask);

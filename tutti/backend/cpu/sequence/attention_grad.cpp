@@ -47,7 +47,7 @@ class AttentionGradKernel final : public Kernel {
              .dq = pool.take(block),
              .ds_rows = pool.take<Element>(pair_rows())};
     const AttentionShape& s = p_.s;
-    const auto [first, last] = share(p_.samples * p_.a.key_heads, args.part, args.parts);
+    const auto [first, last] = share(p_.samples * p_.a.key_heads, args.thread, args.threads);
     for (int64_t i = first; i < last; ++i) {
       const int64_t n = i / p_.a.key_heads, g = i % p_.a.key_heads;
       const Mask mask = p_.mask(args, 3, n, m.mask);

@@ -55,7 +55,7 @@ class TurnedSequenceKernel final : public Kernel {
   int state_output() const override { return inner_->state_output(); }
 
   void run(const KernelArgs& args) override {
-    if (alone_ && args.part != 0) return;
+    if (alone_ && args.thread != 0) return;
     auto* memory =
         static_cast<std::byte*>(args.workspace) + workspace_part(inner_->workspace_bytes());
     const auto take = [&](const TurnedOperand& each) {
@@ -72,7 +72,7 @@ class TurnedSequenceKernel final : public Kernel {
     inner.in = ins_.data();
     inner.out = outs_.data();
     if (alone_) {
-      inner.parts = 1;
+      inner.threads = 1;
       inner.team = nullptr;
     }
     inner_->run(inner);

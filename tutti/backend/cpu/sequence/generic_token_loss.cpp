@@ -22,7 +22,7 @@ class CountTokensKernel final : public Kernel {
   CountTokensKernel(const KernelRequest& r, const CountTokens& op)
       : count_(r.in[0].elements()), vocabulary_(op.vocabulary()) {}
   void run(const KernelArgs& args) override {
-    if (args.part != 0) return;  // a few thousand numbers
+    if (args.thread != 0) return;  // a few thousand numbers
     const auto* const labels = static_cast<const int32_t*>(args.in[0]);
     const int64_t found = std::count_if(labels, labels + count_,
                                         [&](int32_t y) { return y >= 0 && y < vocabulary_; });
@@ -60,7 +60,7 @@ class TokenLossKernel final : public Kernel {
     }
   }
   void finish(const FinishArgs& args) override {
-    if (args.part != 0) return;
+    if (args.thread != 0) return;
     double all = 0;
     for (const void* state : args.states) all += *static_cast<const double*>(state);
     *static_cast<float*>(args.out[0]) =

@@ -71,7 +71,7 @@ class TokenLossOfRanksKernel final : public Kernel {
     }
   }
   void finish(const FinishArgs& args) override {
-    if (args.part != 0) return;
+    if (args.thread != 0) return;
     double all = 0;
     for (const void* state : args.states) all += *static_cast<const double*>(state);
     *static_cast<float*>(args.out[0]) =

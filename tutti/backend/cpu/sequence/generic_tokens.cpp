@@ -78,7 +78,7 @@ class LookupGradKernel final : public Kernel {
     const auto* dy = static_cast<const T*>(args.in[0]);
     const auto* const tokens = static_cast<const int32_t*>(args.in[1]);
     auto* const dw = static_cast<float*>(args.out[0]);
-    const auto [first, last] = share(blocks_, args.part, args.parts);
+    const auto [first, last] = share(blocks_, args.thread, args.threads);
     const int64_t of_block = storage_ / blocks_;
     if (!adds_)
       std::fill(dw + first * of_block, dw + last * of_block, 0.f);

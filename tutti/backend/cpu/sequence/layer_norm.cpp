@@ -87,7 +87,7 @@ class LayerNormGradKernel final : public Kernel {
   void finish(const FinishArgs& args) override {
     for (size_t o = 0; o < (a_.has_beta() ? 2U : 1U); ++o) {
       auto* const out = static_cast<float*>(args.out[1 + o]);
-      const auto [begin, end] = share(channels_, args.part, args.parts);
+      const auto [begin, end] = share(channels_, args.thread, args.threads);
       std::fill(out + begin, out + end, 0.f);
       for (const void* state : args.states)
         simd::add(out + begin,

@@ -88,20 +88,20 @@ class TokenHeadKernel final : public Kernel {
   }
 
   void run(const KernelArgs& args) override {
-    CHECK(args.parts == team_, "token_head: made for {} threads, run by {}", team_, args.parts);
-    const Tokens mine = tokens_of(args.part);
+    CHECK(args.threads == team_, "token_head: made for {} threads, run by {}", team_, args.threads);
+    const Tokens mine = tokens_of(args.thread);
     double loss = 0;
     for (int64_t i = 0; i < chunks_; ++i) {
       const auto [first, end] = part_of(positions_, i, chunks_);
       const Call call{args, first, end - first, static_cast<const int32_t*>(args.in[2]) + first};
       make_logits(call, mine);
       meet(args);
-      if (args.part == 0) loss += judge(call);
+      if (args.thread == 0) loss += judge(call);
       if (a_.trains()) make_gradients(call, mine);
       meet(args);
       if (a_.data) add_parts(call);
     }
-    if (args.part == 0)
+    if (args.thread == 0)
       *static_cast<float*>(args.out[0]) =
           static_cast<float>(static_cast<double>(a_.loss.scale) * loss / count_of(args));
   }
@@ -172,7 +172,7 @@ class TokenHeadKernel final : public Kernel {
   }
   Memory memory_of(const KernelArgs& args, int part) const {
     auto* const at =
-        static_cast<std::byte*>(part == args.part ? args.workspace : args.team->workspace(part));
+        static_cast<std::byte*>(part == args.thread ? args.workspace : args.team->workspace(part));
     return {reinterpret_cast<T*>(at), reinterpret_cast<PartOfPosition*>(at + logits_bytes()),
             reinterpret_cast<float*>(at + logits_bytes() + known_bytes()),
             at + logits_bytes() + known_bytes() + dx_bytes()};
@@ -189,7 +189,7 @@ class TokenHeadKernel final : public Kernel {
     return static_cast<const T*>(call.args.in[0]) + call.first * channels_;
   }
   WholePosition whole(const KernelArgs& args, int64_t row) const {
-    return {args.parts,
+    return {args.threads,
             [&](int part) -> const PartOfPosition& { return memory_of(args, part).known[row]; }};
   }
 
@@ -204,7 +204,7 @@ class TokenHeadKernel final : public Kernel {
   }
 
   void make_logits(const Call& call, const Tokens& mine) const {
-    const Memory memory = memory_of(call.args, call.args.part);
+    const Memory memory = memory_of(call.args, call.args.thread);
     if (mine.count == 0) {
       std::fill_n(memory.known, call.rows, PartOfPosition{});
       return;
@@ -252,7 +252,7 @@ class TokenHeadKernel final : public Kernel {
   }
 
   void make_gradients(const Call& call, const Tokens& mine) const {
-    const Memory memory = memory_of(call.args, call.args.part);
+    const Memory memory = memory_of(call.args, call.args.thread);
     if (mine.count == 0) {
       if (a_.data) std::fill_n(memory.dx, call.rows * channels_, 0.f);
       return;
@@ -284,11 +284,11 @@ class TokenHeadKernel final : public Kernel {
   /// Adds up a share of the positions' dx: the terms of the parts' tokens, in the order of the
   /// parts.
   void add_parts(const Call& call) const {
-    const auto [first, end] = part_of(call.rows * channels_, call.args.part, call.args.parts);
+    const auto [first, end] = part_of(call.rows * channels_, call.args.thread, call.args.threads);
     T* const dx = static_cast<T*>(call.args.out[op_.data_output()]) + call.first * channels_;
     const auto add = [&, begin = first](int64_t at, auto lanes) {
       simd::Floats sum = simd::load(memory_of(call.args, 0).dx + at, lanes);
-      for (int part = 1; part < call.args.parts; ++part)
+      for (int part = 1; part < call.args.threads; ++part)
         sum += simd::load(memory_of(call.args, part).dx + at, lanes);
       simd::store(dx + at, sum, lanes);
     };

@@ -40,7 +40,8 @@ inline ChannelView channel_view(const TensorDesc& desc) {
 struct ChannelShare {
   int64_t begin, end;
   ChannelShare(int64_t channels, const FinishArgs& args)
-      : begin(channels * args.part / args.parts), end(channels * (args.part + 1) / args.parts) {}
+      : begin(channels * args.thread / args.threads),
+        end(channels * (args.thread + 1) / args.threads) {}
 };
 
 template <class T>

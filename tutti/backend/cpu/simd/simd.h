@@ -204,7 +204,7 @@ inline void add(float* __restrict a, const float* __restrict b, int64_t n) {
 /// sum of the states in the order of the threads, this part's share of it. states[0] may be the
 /// output itself.
 inline void add_states(const FinishArgs& args, float* out, int64_t n) {
-  const int64_t begin = n * args.part / args.parts, end = n * (args.part + 1) / args.parts;
+  const int64_t begin = n * args.thread / args.threads, end = n * (args.thread + 1) / args.threads;
   for (size_t s = 0; s < args.states.size(); ++s) {
     const auto* const state = static_cast<const float*>(args.states[s]);
     if (s > 0)

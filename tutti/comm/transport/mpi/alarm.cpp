@@ -40,11 +40,11 @@ Alarm::Alarm(MPI_Comm comm) : comm_(comm) {
 }
 
 Alarm::~Alarm() {
-  if (std::uncaught_exceptions() == 0 && !heard()) MPI_Comm_free(&comm_);
+  if (std::uncaught_exceptions() == 0 && !is_raised()) MPI_Comm_free(&comm_);
 }
 
 void Alarm::raised_elsewhere(int by) {
-  if (heard()) return;
+  if (is_raised()) return;
   by_ = by;
   farewell = {.by = by, .comm = comm_, .until = Clock::now() + kGrace};
   for (int step = 1; step < ranks_; step *= 2) farewell.until += kGracePerHop;
@@ -62,11 +62,11 @@ void Alarm::tell_others(int by) {
 }
 
 void Alarm::raise() {
-  if (!heard()) tell_others(rank_);
+  if (!is_raised()) tell_others(rank_);
 }
 
 std::optional<int> Alarm::raised() {
-  if (heard()) return by_;
+  if (is_raised()) return by_;
   int there = 0;
   MPI_CALL(MPI_Iprobe(MPI_ANY_SOURCE, kTag, comm_, &there, MPI_STATUS_IGNORE));
   if (there == 0) return std::nullopt;

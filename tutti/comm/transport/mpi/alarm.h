@@ -23,9 +23,9 @@ class Alarm {
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  void raise();                            ///< acts once; later calls do nothing
-  std::optional<int> raised();             ///< which other rank has raised it, if any. Never blocks
-  bool heard() const { return by_ >= 0; }  ///< whether this rank knows of one; does not look for it
+  void raise();                 ///< acts once; later calls do nothing
+  std::optional<int> raised();  ///< which other rank has raised it, if any. Never blocks
+  bool is_raised() const { return by_ >= 0; }  ///< whether this rank knows of one
   /// Notes that rank `by` has raised the alarm in another way, which informs the others.
   void raised_elsewhere(int by);
   /// To be called after this rank's message is printed, before MPI_Abort: when the alarm was

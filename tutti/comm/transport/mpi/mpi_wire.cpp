@@ -43,7 +43,7 @@ MpiWire::MpiWire(MPI_Comm comm, std::shared_ptr<Alarm> alarm, double timeout)
 MpiWire::~MpiWire() {
   // Freeing is collective: not while an exception passes, or after a rank has given up, when others
   // may never come.
-  if (std::uncaught_exceptions() > 0 || alarm_->heard()) return;
+  if (std::uncaught_exceptions() > 0 || alarm_->is_raised()) return;
   const Deadline deadline("leaving a group of ranks (MPI_Comm_free)", timeout_);
   MPI_Comm_free(&comm_);
 }

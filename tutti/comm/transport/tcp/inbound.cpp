@@ -282,7 +282,7 @@ void Inbound::say_goodbye() {
   answer();
 }
 
-bool Inbound::all_said() const {
+bool Inbound::all_sent() const {
   int left = 0;
   return !socket_ ||
          (out_.empty() && (ioctl(socket_.descriptor(), SIOCOUTQ, &left) != 0 || left == 0));

@@ -41,7 +41,7 @@ class Inbound {
   const std::string& end() const { return end_; }
   void say_goodbye();
   /// Returns whether all answers have reached the peer's kernel, or cannot.
-  bool all_said() const;
+  bool all_sent() const;
 
  private:
   struct Transfer {            // a message that was granted, by id

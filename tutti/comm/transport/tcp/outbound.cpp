@@ -25,7 +25,7 @@ constexpr auto kConnectWithin = std::chrono::seconds(5);
 constexpr auto kGreetWithin = std::chrono::seconds(20);
 constexpr int kRefusals = 3;  // rounds in which all addresses refuse: no rank is there any more
 // A listener ends some connections while there are too many. After more ends than this, warn.
-constexpr int kEndsUnsaid = 5;
+constexpr int kQuietEnds = 5;
 constexpr size_t kMostWritten = size_t{4} << 20;  // bytes at once, so that others pass
 constexpr size_t kFramesAtOnce = 8;
 
@@ -100,8 +100,8 @@ void Outbound::try_next(const std::string& reason, Failure failure) {
   if (refused_rounds_ >= kRefusals)
     return finish(fmt::format("nobody of this group answers at {} any more: {}", where, reason));
   if (failure == Failure::ended) ++ended_rounds_;
-  const bool unsaid = failure == Failure::ended && ended_rounds_ < kEndsUnsaid;
-  if (refused_rounds_ == 0 && !unsaid && !std::exchange(warned_, true))
+  const bool quiet_end = failure == Failure::ended && ended_rounds_ < kQuietEnds;
+  if (refused_rounds_ == 0 && !quiet_end && !std::exchange(warned_, true))
     log::warn("rank {} cannot reach rank {} at {}: {}; it goes on trying", group_.rank, peer_,
               where, reason);
   pause_ = std::min(2 * pause_, 5 * kLongestPause);
@@ -356,7 +356,7 @@ void Outbound::want_writable(bool wanted) {
   ready_.change(socket_, Readiness::What::outbound, static_cast<uint32_t>(peer_), wanted);
 }
 
-bool Outbound::all_said() const {
+bool Outbound::all_sent() const {
   if (phase_ != Phase::open) return true;
   int left = 0;
   return queue_.empty() && (ioctl(socket_.descriptor(), SIOCOUTQ, &left) != 0 || left == 0);

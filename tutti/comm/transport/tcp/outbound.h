@@ -41,7 +41,7 @@ class Outbound {
   const std::string& end() const { return end_; }
   Time ended_at() const { return ended_at_; }
   /// Returns whether all frames have reached the peer's kernel, or cannot.
-  bool all_said() const;
+  bool all_sent() const;
 
  private:
   enum class Phase { look_up, connect, greet, welcome, open, ended };

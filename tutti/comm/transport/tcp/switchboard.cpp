@@ -74,10 +74,10 @@ void Switchboard::flush(std::chrono::milliseconds time, bool opening) {
     {
       const std::lock_guard lock(mutex_);
       move_locked();
-      const bool said =
-          std::ranges::all_of(inbound_, [](const auto& at) { return at.second->all_said(); }) &&
-          std::ranges::all_of(outbound_, [](const auto& at) { return at.second->all_said(); });
-      if (said && !(opening && !opening_.empty())) return;
+      const bool all_sent =
+          std::ranges::all_of(inbound_, [](const auto& at) { return at.second->all_sent(); }) &&
+          std::ranges::all_of(outbound_, [](const auto& at) { return at.second->all_sent(); });
+      if (all_sent && !(opening && !opening_.empty())) return;
     }
     if (SteadyClock::now() >= until) return;
     std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -194,25 +194,26 @@ void Switchboard::move_locked() {
 
 // Returns whether the caller is a rank of this group; `said` then is the text of both sides'
 // proofs.
-bool Switchboard::knows(const Stranger& stranger, const Hello& hello, std::string& said) const {
+bool Switchboard::knows(const Stranger& stranger, const Hello& hello,
+                        std::string& transcript) const {
   if (hello.to != group_.rank || hello.from < 0 || hello.from >= group_.size ||
       hello.from == group_.rank)
     return false;
-  said = conversation(group_.prefix, group_.nonce, stranger.challenge, hello);
-  return equal(hello.proof, proof(group_.secret, "rank calls", said));
+  transcript = conversation(group_.prefix, group_.nonce, stranger.challenge, hello);
+  return equal(hello.proof, proof(group_.secret, "rank calls", transcript));
 }
 
 // Refuses by a welcome without proof: a connection that just ends would be tried again.
 void Switchboard::admit(Stranger& stranger) {
   Hello hello;
-  std::memcpy(&hello, stranger.said.data(), sizeof hello);
-  std::string said;
+  std::memcpy(&hello, stranger.answer.data(), sizeof hello);
+  std::string transcript;
   const auto at = inbound_.find(hello.from);
   // A second connection of a rank: it has given up the first before it could send anything.
   const bool welcome_here =
-      knows(stranger, hello, said) && !(at != inbound_.end() && at->second->has_taken());
+      knows(stranger, hello, transcript) && !(at != inbound_.end() && at->second->has_taken());
   const Welcome welcome =
-      welcome_here ? Welcome{proof(group_.secret, "rank answers", said)} : Welcome{};
+      welcome_here ? Welcome{proof(group_.secret, "rank answers", transcript)} : Welcome{};
   // The first bytes on a connection always fit.
   if (::send(stranger.socket.descriptor(), &welcome, sizeof welcome, MSG_NOSIGNAL) !=
           sizeof welcome ||

@@ -67,7 +67,7 @@ class Switchboard {
   void move_locked();
   void receive_locked(Incoming& message);
   void admit(Stranger& stranger);
-  bool knows(const Stranger& stranger, const Hello& hello, std::string& said) const;
+  bool knows(const Stranger& stranger, const Hello& hello, std::string& transcript) const;
   void tell_others(int by);
   void flush(std::chrono::milliseconds time, bool opening);
 

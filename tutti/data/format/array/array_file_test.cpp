@@ -27,10 +27,10 @@ TEST(ArrayFile, BytesBehindAZipFileAreSaidOnce) {
   testing::internal::CaptureStderr();
   for (const auto& spelling : {path, path, scratch.path() / "." / "a.npz"})
     EXPECT_EQ(whole<uint8_t>(open_array_file(spelling), "x"), (Bytes{1, 2, 3}));
-  const std::string said = testing::internal::GetCapturedStderr();
-  const size_t first = said.find("a.npz: 5 bytes follow the end of the zip file");
-  EXPECT_NE(first, said.npos) << said;
-  EXPECT_EQ(said.find("bytes follow", first + 20), said.npos) << said;
+  const std::string message = testing::internal::GetCapturedStderr();
+  const size_t first = message.find("a.npz: 5 bytes follow the end of the zip file");
+  EXPECT_NE(first, message.npos) << message;
+  EXPECT_EQ(message.find("bytes follow", first + 20), message.npos) << message;
 }
 
 TEST(ArrayFile, SlabsOfAnNpy) {
@@ -129,12 +129,12 @@ TEST(ArrayFile, NpzStoredAndDeflated) {
       {first_entry(10, 14, sound), "packed by LZMA (method 14)"},
       {first_entry(10, 93, sound), "packed by zstd (method 93)"},
       {first_entry(8, 1, sound), "is encrypted"}};
-  for (const auto& [bytes, said] : not_read) try {
+  for (const auto& [bytes, message] : not_read) try {
       open_array_file(scratch.write("x.npz", bytes));
-      ADD_FAILURE() << said;
+      ADD_FAILURE() << message;
     } catch (const BadFile& error) {
       const std::string text = error.what();
-      EXPECT_TRUE(has_text(text, said));
+      EXPECT_TRUE(has_text(text, message));
       EXPECT_TRUE(has_text(text, "numpy.savez"));
       EXPECT_FALSE(has_text(text, "fetch it again"));
     }

@@ -173,7 +173,7 @@ int run_hdf5_tool(const std::filesystem::path& folder, const std::string& comman
 TEST(Hdf5, RemediesAreNamedAndWork) {
   const ScratchDirectory scratch;
   struct Remedy {
-    const char *file, *array, *said, *command;
+    const char *file, *array, *message, *command;
   };
   const Remedy remedies[] = {
       {"view", "v", "a virtual layout): copy it with 'h5repack -l CONTI OLD NEW'",
@@ -188,10 +188,10 @@ TEST(Hdf5, RemediesAreNamedAndWork) {
     const std::filesystem::path folder = scratch.path() / one.file;
     std::filesystem::create_directory(folder);
     std::filesystem::copy(hdf5_sample(one.file), folder / "OLD");
-    const std::string said =
+    const std::string message =
         message_of<BadFile>([&] { open_array_file(folder / "OLD").find(one.array); });
-    EXPECT_TRUE(has_text(said, one.said)) << one.file;
-    EXPECT_FALSE(has_text(said, "fetch it again"));
+    EXPECT_TRUE(has_text(message, one.message)) << one.file;
+    EXPECT_FALSE(has_text(message, "fetch it again"));
     if (one.command == nullptr || run_hdf5_tool(folder, "h5repack --version") != 0) continue;
     EXPECT_EQ(run_hdf5_tool(folder, one.command), 0) << one.command;
     EXPECT_EQ(whole<int16_t>(open_array_file(folder / "NEW"), one.array), x) << one.command;
@@ -201,12 +201,12 @@ TEST(Hdf5, RemediesAreNamedAndWork) {
 TEST(Hdf5, WhatTheSystemRefusesIsNoDamage) {
   const auto path = hdf5_sample("links");
   const FileBytes file = FileBytes::open(path);
-  const std::string said = message_of<IoError>([&] {
+  const std::string message = message_of<IoError>([&] {
     const FewFiles few(3);
     read_hdf5(file, {.probe = false});
   });
-  EXPECT_TRUE(has_text(said, "ulimit -n"));
-  EXPECT_FALSE(has_text(said, "fetch it again"));
+  EXPECT_TRUE(has_text(message, "ulimit -n"));
+  EXPECT_FALSE(has_text(message, "fetch it again"));
 }
 
 // MATLAB's files begin with a block of 512 bytes.
@@ -259,9 +259,9 @@ TEST(HdfProbe, AFileThatCrashesTheLibraryEndsNothing) {
   try {
     open_array_file(file);
   } catch (const BadFile& error) {
-    const std::string said = error.what();
-    EXPECT_TRUE(has_text(said, "fetch it again"));
-    EXPECT_TRUE(has_text(said, file.string()));
+    const std::string message = error.what();
+    EXPECT_TRUE(has_text(message, "fetch it again"));
+    EXPECT_TRUE(has_text(message, file.string()));
   }
 }
 

@@ -59,8 +59,8 @@ TEST(Remedies, CommandsThatUnpack) {
     const ScratchDirectory scratch;
     scratch.write("words", bytes_from("some words\n"));
     if (!run_in(scratch.path(), pack)) continue;  // not installed
-    const std::string said = remedy_for(scratch.path() / "packed");
-    ASSERT_TRUE(has_text(said, remedy));
+    const std::string message = remedy_for(scratch.path() / "packed");
+    ASSERT_TRUE(has_text(message, remedy));
     const bool named = remedy.find("FILE") != remedy.npos;
     const std::string command = with_name(named ? remedy : remedy + " FILE", "FILE", "packed");
     EXPECT_TRUE(run_in(scratch.path(), command)) << command;
@@ -73,7 +73,7 @@ TEST(Remedies, CommandsThatUnpack) {
 /// A file, the tested part of its remedy, and a shell command for it; `needs` succeeds if the
 /// required programs are installed.
 struct Conversion {
-  std::string needs, file, content, said, command, made;
+  std::string needs, file, content, message, command, made;
 };
 
 std::string python(const std::string& code) { return "python3 -c \"" + code + "\""; }
@@ -110,11 +110,11 @@ TEST(Remedies, TrajectoriesOfText) {
   for (const Conversion& one : trajectories()) {
     const ScratchDirectory scratch;
     scratch.write("top.pdb", bytes_from(kAtoms + "END\n"));
-    const std::string said = remedy_for(scratch.write(one.file, bytes_from(one.content)));
-    ASSERT_TRUE(has_text(said, one.said));
+    const std::string message = remedy_for(scratch.write(one.file, bytes_from(one.content)));
+    ASSERT_TRUE(has_text(message, one.message));
     if (!run_in(scratch.path(), one.needs)) continue;
     const std::string file = one.command.empty() ? one.file : "'" + one.file + "'";
-    std::string code = with_name(with_name(one.said, "FILE", file), "TOPOLOGY", "'top.pdb'");
+    std::string code = with_name(with_name(one.message, "FILE", file), "TOPOLOGY", "'top.pdb'");
     if (!one.command.empty()) code = python(with_name(one.command, "CODE", code));
     EXPECT_TRUE(run_in(scratch.path(), code)) << code;
     const ArrayFile made = open_array_file(scratch.path() / one.made);
@@ -125,7 +125,7 @@ TEST(Remedies, TrajectoriesOfText) {
 
 TEST(Remedies, FilesOfPythonsPrograms) {
   struct Row {
-    std::string needs, make, said, convert;
+    std::string needs, make, message, convert;
   };
   const Row rows[] = {
       {"numpy, pickle", "pickle.dump(numpy.arange(3.), open('FILE', 'wb'))",
@@ -148,8 +148,8 @@ TEST(Remedies, FilesOfPythonsPrograms) {
     const ScratchDirectory scratch;
     const std::string import = "import " + row.needs + "; ";
     if (!run_in(scratch.path(), python(import + row.make))) continue;  // not installed
-    const std::string said = remedy_for(scratch.path() / "FILE");
-    EXPECT_TRUE(has_text(said, row.said));
+    const std::string message = remedy_for(scratch.path() / "FILE");
+    EXPECT_TRUE(has_text(message, row.message));
     EXPECT_TRUE(run_in(scratch.path(), python(import + row.convert))) << row.convert;
     const ArrayFile made = open_array_file(scratch.path() / "NEW.npy");
     ASSERT_EQ(made.arrays()[0].elements(), 3) << row.convert;
@@ -173,8 +173,8 @@ TEST(Remedies, TablesOfText) {
   };
   for (const auto& [text, code, expected] : rows) {
     const ScratchDirectory scratch;
-    const std::string said = remedy_for(scratch.write("FILE", bytes_from(text)));
-    EXPECT_TRUE(has_text(said, "read it with " + code + " and save"));
+    const std::string message = remedy_for(scratch.write("FILE", bytes_from(text)));
+    EXPECT_TRUE(has_text(message, "read it with " + code + " and save"));
     const std::string numbers = code.starts_with("pandas") ? ".select_dtypes('number')" : "",
                       import = code.starts_with("pandas") ? "import numpy, pandas" : "import numpy";
     if (!run_in(scratch.path(), python(import))) continue;

@@ -76,10 +76,10 @@ TEST(RowWriter, KeepsAttributesAndColumns) {
   }
   EXPECT_FALSE(std::filesystem::exists(scratch.path() / "p.npy.json.part"));
   std::ifstream beside(scratch.path() / "p.npy.json");
-  const Json said = parse_json(beside);
-  EXPECT_EQ(said.at("attributes").at("units"), "\u00b5m");
-  EXPECT_EQ(said.at("index"), Json(rows.columns[0].numbers));
-  EXPECT_EQ(said.at("file").at(1), "b");
+  const Json described = parse_json(beside);
+  EXPECT_EQ(described.at("attributes").at("units"), "\u00b5m");
+  EXPECT_EQ(described.at("index"), Json(rows.columns[0].numbers));
+  EXPECT_EQ(described.at("file").at(1), "b");
 }
 
 TEST(RowWriter, WhatIsSaidOfAnArrayComesBehindIt) {

@@ -24,7 +24,7 @@ struct TiffStack {
   // The slowest first, without extents of 1: ImageJ's frames, slices and channels, OME's axes
   // except X and Y, the first extents of tifffile's shape, MetaMorph's planes.
   std::vector<int64_t> extents{};
-  std::string said{};       // "ImageJ's images=8"; empty: no description
+  std::string declared{};   // "ImageJ's images=8"; empty: no description
   bool one_behind = false;  // one directory may stand for several consecutive planes
   bool of_several = false;  // planes of several images: extents have no meaning
   bool in_files = false;    // planes lie in several files, named by OME
@@ -54,7 +54,7 @@ TiffStack imagej_stack(std::string_view text) {
   };
   const int64_t images = key("\nimages=");
   if (images < 2) return {};
-  TiffStack stack{.said = fmt::format("ImageJ's images={}", images), .one_behind = true};
+  TiffStack stack{.declared = fmt::format("ImageJ's images={}", images), .one_behind = true};
   for (const char* axis : {"\nframes=", "\nslices=", "\nchannels="})
     stack.extents.push_back(std::max<int64_t>(key(axis), 1));
   if (stack.planes() != images) stack.extents = {images};
@@ -77,7 +77,7 @@ TiffStack shaped_stack(std::string_view text, const TiffPage& first) {
   }
   const int64_t all = capped_product(shape), page = capped_product(first.shape);
   if (page < 1 || all % page != 0 || all == page) return {};
-  TiffStack stack{.said = fmt::format("tifffile's shape [{}]", fmt::join(shape, ", ")),
+  TiffStack stack{.declared = fmt::format("tifffile's shape [{}]", fmt::join(shape, ", ")),
                   .one_behind = true};
   for (const int64_t extent : shape) {
     if (stack.planes() == all / page) break;
@@ -124,7 +124,7 @@ TiffStack ome_stack(std::string_view text, int64_t samples) {
     if (++images > 1) stack.extents = {planes}, stack.of_several = true;
   }
   if (planes < 2) return {};
-  stack.said = fmt::format("OME's description of {} planes", planes);
+  stack.declared = fmt::format("OME's description of {} planes", planes);
   stack.in_files = names_files(text);
   return stack;
 }
@@ -135,9 +135,9 @@ int64_t TiffStack::planes() const { return capped_product(extents); }
 TiffStack tiff_stack(const TiffPage& first) {
   const std::string_view text = first.description;
   TiffStack stack;
-  if (first.planes_said > 1)
-    stack = {.extents = {first.planes_said},
-             .said = fmt::format("MetaMorph's {} planes", first.planes_said),
+  if (first.planes_declared > 1)
+    stack = {.extents = {first.planes_declared},
+             .declared = fmt::format("MetaMorph's {} planes", first.planes_declared),
              .one_behind = true};
   else if (text.starts_with("ImageJ="))
     stack = imagej_stack(text);
@@ -158,54 +158,55 @@ class TiffArrays {
 
   std::vector<StoredArray> make() const {
     const TiffPage& first = found_.pages[0];
-    std::vector<size_t> alike;
+    std::vector<size_t> similar;
     std::vector<StoredArray> others;
     int64_t full_pages = 0;
     for (size_t i = 0; i < found_.pages.size(); ++i) {
       const TiffPage& page = found_.pages[i];
       full_pages += page.reduced ? 0 : 1;
       if (i == 0 || (!page.reduced && page.like(first))) {
-        alike.push_back(i);
+        similar.push_back(i);
         continue;
       }
       others.push_back(array_of(fmt::format("page{}", i), {&page}, {}));
       add_below(i, others);
     }
-    std::vector<StoredArray> arrays = {image_of(alike, full_pages)};
-    add_levels(alike, arrays);
+    std::vector<StoredArray> arrays = {image_of(similar, full_pages)};
+    add_levels(similar, arrays);
     std::ranges::move(others, std::back_inserter(arrays));
     return arrays;
   }
 
  private:
   /// Joins the pages that are like the first one, in the extents of its description.
-  StoredArray image_of(const std::vector<size_t>& alike, int64_t full_pages) const {
+  StoredArray image_of(const std::vector<size_t>& similar, int64_t full_pages) const {
     const TiffPage& first = found_.pages[0];
     TiffPages pages;
-    for (const size_t i : alike) pages.push_back(&found_.pages[i]);
+    for (const size_t i : similar) pages.push_back(&found_.pages[i]);
     const TiffStack stack = tiff_stack(first);
-    const int64_t said = stack.planes(), there = std::ssize(pages);
-    const bool settled = !stack.of_several && said == there;
+    const int64_t declared = stack.planes(), there = std::ssize(pages);
+    const bool settled = !stack.of_several && declared == there;
     StoredArray image = array_of("image", pages, settled ? stack.extents : Extents{there});
     if (!image.info.problem.empty()) return image;
-    if (stack.said.empty() || said <= (stack.one_behind ? there : full_pages)) {
+    if (stack.declared.empty() || declared <= (stack.one_behind ? there : full_pages)) {
       if (first.reduced && !found_.below[0].empty() && !found_.below[0][0].reduced)
         image.info.problem = "it is a small version of the image, which is 'level1'";
       return image;
     }
-    if (stack.one_behind && there == 1 && lies_behind(first, said))
+    if (stack.one_behind && there == 1 && lies_behind(first, declared))
       return planes_behind(first, stack);
     const std::string more = fmt::format("{} speaks of more than the {} page{} of the file",
-                                         stack.said, there, there == 1 ? "" : "s");
+                                         stack.declared, there, there == 1 ? "" : "s");
     if (!stack.in_files)
-      image.info.problem = fmt::format(
-          "{}: it is truncated; fetch it again{}", more,
-          first.planes_said > 1 ? ""
-                                : ", or where it was taken out of a stack on purpose, take off its "
-                                  "description with 'tiffset -u 270 FILE'");
+      image.info.problem =
+          fmt::format("{}: it is truncated; fetch it again{}", more,
+                      first.planes_declared > 1
+                          ? ""
+                          : ", or where it was taken out of a stack on purpose, take off its "
+                            "description with 'tiffset -u 270 FILE'");
     else if (first_warning(fs::path(file_.name()).parent_path(), "planes in several files"))
-      log::warn_alike("{}: {}, for it names a file for each part: each is read by itself",
-                      file_.name(), more);
+      log::warn_once("{}: {}, for it names a file for each part: each is read by itself",
+                     file_.name(), more);
     return image;
   }
 
@@ -232,19 +233,19 @@ class TiffArrays {
   }
 
   /// Adds the first, second ... SubIFDs of all those pages: an image's smaller versions.
-  void add_levels(const std::vector<size_t>& alike, std::vector<StoredArray>& arrays) const {
-    const std::vector<TiffPage>& first = found_.below[alike[0]];
-    const bool same = std::ranges::all_of(alike, [&](size_t i) {
+  void add_levels(const std::vector<size_t>& similar, std::vector<StoredArray>& arrays) const {
+    const std::vector<TiffPage>& first = found_.below[similar[0]];
+    const bool same = std::ranges::all_of(similar, [&](size_t i) {
       return std::ranges::equal(found_.below[i], first,
                                 [](const TiffPage& a, const TiffPage& b) { return a.like(b); });
     });
-    if (!same && alike.size() > 1) {
-      for (const size_t i : alike) add_below(i, arrays);
+    if (!same && similar.size() > 1) {
+      for (const size_t i : similar) add_below(i, arrays);
       return;
     }
     for (size_t level = 0; level < first.size(); ++level) {
       TiffPages pages;
-      for (const size_t i : alike) pages.push_back(&found_.below[i][level]);
+      for (const size_t i : similar) pages.push_back(&found_.below[i][level]);
       arrays.push_back(array_of(fmt::format("level{}", level + 1), pages,
                                 leading_extents(arrays[0], pages.size())));
     }

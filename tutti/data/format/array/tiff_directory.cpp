@@ -216,7 +216,7 @@ class TiffReader {
     page.reduced = (value(entries, kSubfileType, 0, 0) & 1) != 0;
     page.strips = !entries.contains(kTileOffsets);
     if (const auto planes = entries.find(kMetaMorphPlanes); planes != entries.end())
-      page.planes_said = std::max<int64_t>(planes->second.count, 1);
+      page.planes_declared = std::max<int64_t>(planes->second.count, 1);
     if (&page == found_.pages.data()) read_description(entries, page);
     if (const auto below = entries.find(kSubIfds); below != entries.end())
       for (const uint64_t at : values(entries, kSubIfds, below->second.count))

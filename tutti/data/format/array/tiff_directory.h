@@ -23,7 +23,7 @@ struct TiffPage {
   bool reduced = false;                    ///< a smaller version of another page
   std::vector<ChunkTable::Chunk> parts{};  ///< in order; none if there is a problem
   std::vector<int64_t> below{};            ///< places of its SubIFDs
-  int64_t planes_said = 1;                 ///< consecutive planes according to MetaMorph's tag
+  int64_t planes_declared = 1;             ///< consecutive planes according to MetaMorph's tag
   std::string description{};               ///< only for the first page
   std::string problem{};                   ///< why it cannot be read; empty: no problem
   bool described = false;  ///< extents and packing are known, so a problem concerns its bytes

@@ -135,8 +135,8 @@ Bytes with_text(Bytes bytes, std::string_view from, std::string_view to) {
 }
 
 TEST(Tiff, StacksThatAreNotWholeAreNamed) {
-  const auto names = [](const Bytes& bytes, const char* said) {
-    EXPECT_TRUE(has_text(refusal_of(bytes), said));
+  const auto names = [](const Bytes& bytes, const char* declared) {
+    EXPECT_TRUE(has_text(refusal_of(bytes), declared));
   };
   Bytes cut = bytes_of_sample("imagej_one_directory");
   cut.pop_back();
@@ -216,9 +216,9 @@ TEST(Tiff, APlaneOfASetOfFilesIsReadAndSaid) {
         scratch.write(fmt::format("z{}.ome.tif", z), described_pages(ome_pixels(1, 4, planes), 1));
     EXPECT_EQ(whole<uint8_t>(open_array_file(path), "image"), (Bytes{0, 1, 2, 3, 4, 5}));
   }
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(has_text(said, "OME's description of 4 planes speaks of more than the 1 page"));
-  EXPECT_FALSE(has_text(said, "z1.ome.tif")) << "once for a folder: ";
+  const std::string declared = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(has_text(declared, "OME's description of 4 planes speaks of more than the 1 page"));
+  EXPECT_FALSE(has_text(declared, "z1.ome.tif")) << "once for a folder: ";
 }
 
 TEST(Tiff, APageOfAStackIsReadWithoutItsDescription) {

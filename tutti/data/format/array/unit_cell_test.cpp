@@ -199,15 +199,15 @@ TEST(UnitCell, DcdCellsInThreeForms) {
       {{{30, 0, 20, 0, 0, 25}, 24}, {30, 20, 25}, {90, 90, 90}},
       {{{30, 0, 20, 1e-16, 0, 25}, 39}, {30, 20, 25}, {90, 90, 90}}};
   for (const Case& one : cases) {
-    const std::string said =
+    const std::string message =
         fmt::format("{} version {}", fmt::join(one.stored.numbers, " "), one.stored.version);
     const ArrayFile file = file_of_cells(scratch, one.stored);
     const auto found = whole<float>(file, "coordinates_and_cell");
     const UnitCell cell = unit_cell_of(one.lengths, one.degrees);
-    for (size_t i = 0; i < 9; ++i) EXPECT_NEAR(found[3 + i], cell[i], 3e-4) << said;
+    for (size_t i = 0; i < 9; ++i) EXPECT_NEAR(found[3 + i], cell[i], 3e-4) << message;
     // Atom and cell are rotated together.
-    EXPECT_NEAR(std::hypot(found[0], found[1], found[2]), std::sqrt(14), 1e-5) << said;
-    EXPECT_EQ(file.arrays().size(), 2u) << said;
+    EXPECT_NEAR(std::hypot(found[0], found[1], found[2]), std::sqrt(14), 1e-5) << message;
+    EXPECT_EQ(file.arrays().size(), 2u) << message;
   }
 }
 

@@ -63,7 +63,7 @@ class DcdFrames final : public Frames {
   /// Programs that write as they run may announce too many frames or none, so this is no error.
   void warn_of_missing_frames() const {
     if (announced_ > frames_)
-      log::warn_alike(
+      log::warn_once(
           "{}: its header announces {} frames, and it holds {}: unless its simulation was "
           "interrupted or is still writing, the file is truncated; fetch it again",
           file_.name(), announced_, frames_);

@@ -81,7 +81,7 @@ bool has_word(const std::string& text, std::initializer_list<std::string_view> w
 /// The form according to the header: the matrix, another form, or undecided.
 enum class Says : uint8_t { nothing, matrix, no_matrix };
 
-Says said_by(const DcdOrigin& origin) {
+Says form_by(const DcdOrigin& origin) {
   if (origin.version < 22) return Says::no_matrix;
   if (origin.version != 24) return Says::matrix;
   // CHARMM's titles begin with '*'; MDAnalysis leaves them blank.
@@ -137,7 +137,7 @@ DcdCellForm dcd_cell_form(std::span<const DcdCellNumbers> cells, const DcdOrigin
     return std::ranges::all_of(cells, [&](const auto& s) { return has_known_angle(s, form); });
   };
   const auto is_matrix = [](DcdCellForm form) { return form == DcdCellForm::matrix; };
-  const Says says = said_by(origin);
+  const Says says = form_by(origin);
   std::vector<DcdCellForm> by_angles = forms, by_header = forms;
   std::erase_if(by_angles, [&](DcdCellForm form) { return !known(form); });
   if (says == Says::matrix && std::ranges::any_of(forms, is_matrix))

@@ -66,11 +66,11 @@ TEST(TfRecord, ZerosBehindTheLastRecordAndZlibAreNamed) {
   Bytes longer = sound;
   for (const size_t zeros : {7, 64}) {
     longer.resize(sound.size() + zeros);
-    const std::vector<std::string> said = {"/x: zeros alone follow record 1, from byte 38"};
-    expect_error<BadFile>([&] { records_of(scratch.write("x", longer)); }, said);
-    expect_error<BadFile>([&] { open_tfrecords(path); }, {said[0], "'head -c 38 OLD > NEW'"});
+    const std::vector<std::string> messages = {"/x: zeros alone follow record 1, from byte 38"};
+    expect_error<BadFile>([&] { records_of(scratch.write("x", longer)); }, messages);
+    expect_error<BadFile>([&] { open_tfrecords(path); }, {messages[0], "'head -c 38 OLD > NEW'"});
     expect_error<BadFile>([&] { records_of(scratch.write("x", gzipped(longer))); },
-                          {said[0], "'gzip -dc OLD | head -c 38 > NEW'"});
+                          {messages[0], "'gzip -dc OLD | head -c 38 > NEW'"});
   }
   longer.back() = 1;
   expect_error<BadFile>([&] { records_of(scratch.write("x", longer)); },

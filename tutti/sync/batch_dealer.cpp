@@ -1,4 +1,4 @@
-#include "tutti/sync/ticket_desk.h"
+#include "tutti/sync/batch_dealer.h"
 
 #include <algorithm>
 #include <utility>
@@ -17,12 +17,12 @@ int64_t pop_ticket(std::deque<int64_t>& held) {
 
 }  // namespace
 
-std::unique_ptr<TicketDesk> TicketDesk::make(const TicketRules& rules) {
-  if (rules.quorum) return std::make_unique<QuorumDesk>(rules);
-  return std::make_unique<OneByOneDesk>(rules);
+std::unique_ptr<BatchDealer> BatchDealer::make(const TicketRules& rules) {
+  if (rules.quorum) return std::make_unique<QuorumDealer>(rules);
+  return std::make_unique<OneByOneDealer>(rules);
 }
 
-void TicketDesk::open(int64_t first, int64_t end) {
+void BatchDealer::open(int64_t first, int64_t end) {
   const int64_t together = rules_.together;
   CHECK(first % together == 0 && end % together == 0 && first < end,
         "a round of the gradients {} to {}, of which {} are a step", first, end, together);
@@ -32,27 +32,27 @@ void TicketDesk::open(int64_t first, int64_t end) {
   begin_round();
 }
 
-void TicketDesk::close() {
+void BatchDealer::close() {
   const int64_t together = rules_.together;
   const int64_t begun = (next_ + together - 1) / together * together;
   end_ = std::min(end_, begun);
 }
 
-OneByOneDesk::OneByOneDesk(const TicketRules& rules)
-    : TicketDesk(rules), workers_(static_cast<size_t>(rules.workers)) {}
+OneByOneDealer::OneByOneDealer(const TicketRules& rules)
+    : BatchDealer(rules), workers_(static_cast<size_t>(rules.workers)) {}
 
-void OneByOneDesk::begin_round() {
+void OneByOneDealer::begin_round() {
   for (Worker& worker : workers_) {
     CHECK(worker.held.empty(), "a round begins before the last one is over");
     worker = {};
   }
 }
 
-int64_t OneByOneDesk::slowest() const {
+int64_t OneByOneDealer::slowest() const {
   return std::ranges::min_element(workers_, {}, &Worker::arrived)->arrived;
 }
 
-std::optional<int64_t> OneByOneDesk::next_for(int number) {
+std::optional<int64_t> OneByOneDealer::next_for(int number) {
   Worker& worker = workers_[static_cast<size_t>(number)];
   if (empty() || std::ssize(worker.held) >= kAhead) return std::nullopt;
   if (rules_.bound && worker.given - slowest() > *rules_.bound) return std::nullopt;
@@ -61,19 +61,19 @@ std::optional<int64_t> OneByOneDesk::next_for(int number) {
   return next_++;
 }
 
-TicketDesk::Arrival OneByOneDesk::arrived(int number) {
+BatchDealer::Arrival OneByOneDealer::arrived(int number) {
   Worker& worker = workers_[static_cast<size_t>(number)];
   ++worker.arrived;
   return {.ticket = pop_ticket(worker.held)};
 }
 
-QuorumDesk::QuorumDesk(const TicketRules& rules)
-    : TicketDesk(rules), workers_(static_cast<size_t>(rules.workers)) {
+QuorumDealer::QuorumDealer(const TicketRules& rules)
+    : BatchDealer(rules), workers_(static_cast<size_t>(rules.workers)) {
   CHECK(!rules.bound && rules.together <= rules.workers,
         "a step of {} gradients, one of each of {} workers", rules.together, rules.workers);
 }
 
-void QuorumDesk::begin_round() {
+void QuorumDealer::begin_round() {
   for (Worker& worker : workers_) worker = {.held = {}, .makes = true, .was_late = worker.was_late};
 }
 
@@ -83,7 +83,7 @@ void QuorumDesk::begin_round() {
 /// last ones, which would have to wait for their worker's next weights. A worker that was late gets
 /// none: it computes every ticket that it holds, and at the end of a round all would wait for it
 /// again.
-std::optional<int64_t> QuorumDesk::next_for(int number) {
+std::optional<int64_t> QuorumDealer::next_for(int number) {
   Worker& worker = workers_[static_cast<size_t>(number)];
   if (worker.late) return std::nullopt;
   const bool free = worker.held.empty() && !worker.waits;
@@ -107,7 +107,7 @@ std::optional<int64_t> QuorumDesk::next_for(int number) {
   return ticket;
 }
 
-TicketDesk::Arrival QuorumDesk::arrived(int number) {
+BatchDealer::Arrival QuorumDealer::arrived(int number) {
   Worker& worker = workers_[static_cast<size_t>(number)];
   CHECK(worker.makes, "worker {} has sent a gradient without weights", number);
   worker.makes = false;
@@ -121,7 +121,7 @@ TicketDesk::Arrival QuorumDesk::arrived(int number) {
 }
 
 /// Workers still computing with these weights come too late: their tickets go to others.
-void QuorumDesk::end_step() {
+void QuorumDealer::end_step() {
   taken_ = 0;
   for (Worker& worker : workers_) {
     worker.waits = false;

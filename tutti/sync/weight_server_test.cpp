@@ -1,4 +1,4 @@
-#include "tutti/sync/server_loop.h"
+#include "tutti/sync/weight_server.h"
 
 #include <gtest/gtest.h>
 
@@ -111,17 +111,17 @@ double run_served(const ServedCase& job) {
     for (const ServedPart& part : parts)
       if (part.server == c.rank()) own.push_back(part);
     Adding weights(layout, own);
-    std::unique_ptr<ServerLoop> loop;
+    std::unique_ptr<WeightServer> loop;
     if (c.rank() < job.servers)
-      loop = std::make_unique<ServerLoop>(
+      loop = std::make_unique<WeightServer>(
           c,
-          ServerLoop::Spec{.ranks = ranks,
-                           .server = c.rank(),
-                           .parts = parts,
-                           .tickets = {.workers = static_cast<int>(workers),
-                                       .together = workers,
-                                       .bound = job.bound},
-                           .codecs = &codecs},
+          WeightServer::Spec{.ranks = ranks,
+                             .server = c.rank(),
+                             .parts = parts,
+                             .tickets = {.workers = static_cast<int>(workers),
+                                         .together = workers,
+                                         .bound = job.bound},
+                             .codecs = &codecs},
           layout, weights);
     std::vector<float> mine(layout.bytes / sizeof(float)), gradient(mine.size());
     auto* const arena = reinterpret_cast<std::byte*>(mine.data());
@@ -218,7 +218,7 @@ struct Failing final : ServedWeights {
   std::vector<float> arena = std::vector<float>(1024);
 };
 
-TEST(ServerLoop, AWorkerBesideItMeetsItsError) {
+TEST(WeightServer, AWorkerBesideItMeetsItsError) {
   const BucketLayout layout = partition_buckets(std::vector<GradientEntry>{{"a", 4096}}, 4096);
   const ServedRanks ranks{.servers = {0}, .workers = {0}};
   const auto parts = deal_to_servers(layout, 1, false);
@@ -226,8 +226,8 @@ TEST(ServerLoop, AWorkerBesideItMeetsItsError) {
     const auto alone = comm::make_single_communicator();
     alone->set_timeout(patience(2));
     Failing weights;
-    ServerLoop loop(*alone, {.ranks = ranks, .server = 0, .parts = parts, .tickets = {}}, layout,
-                    weights);
+    WeightServer loop(*alone, {.ranks = ranks, .server = 0, .parts = parts, .tickets = {}}, layout,
+                      weights);
     std::vector<float> mine(1024), gradient(1024);
     ServerLink link(*alone,
                     {.ranks = ranks,
@@ -252,7 +252,7 @@ TEST(ServerLoop, AWorkerBesideItMeetsItsError) {
   }
 }
 
-TEST(ServerLoop, AppliesEveryGradientOnce) {
+TEST(WeightServer, AppliesEveryGradientOnce) {
   run_served({.ranks = 1, .servers = 1, .group = 1, .slow = false});
   run_served({.ranks = 2, .servers = 1, .group = 1});
   run_served({.ranks = 2, .servers = 2, .group = 1});
@@ -262,7 +262,7 @@ TEST(ServerLoop, AppliesEveryGradientOnce) {
 }
 
 // Applied gradients plus the workers' residuals equal the sum of all gradients, on any servers.
-TEST(ServerLoop, LosesNothingThatItIsNotSent) {
+TEST(WeightServer, LosesNothingThatItIsNotSent) {
   EXPECT_EQ(run_served({.ranks = 2, .servers = 1, .group = 1}), 1);
   for (const char* const compression : {"bf16", "fp16", "int8", "onebit", "topk:0.02", "topk:1"}) {
     SCOPED_TRACE(compression);
@@ -298,7 +298,7 @@ TEST(ServedCodecs, RefusesWhatNoPhaseSends) {
   EXPECT_THROW(codecs.decode(room, decoded), CommError);
 }
 
-TEST(ServerLoop, AppliesEveryGradientOnceWithinABound) {
+TEST(WeightServer, AppliesEveryGradientOnceWithinABound) {
   run_served({.ranks = 3, .servers = 1, .group = 1, .bound = 0});
   run_served({.ranks = 3, .servers = 2, .group = 1, .bound = 1});
 }

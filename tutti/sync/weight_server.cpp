@@ -1,4 +1,4 @@
-#include "tutti/sync/server_loop.h"
+#include "tutti/sync/weight_server.h"
 
 #include <algorithm>
 #include <chrono>
@@ -22,8 +22,8 @@ bool all_there(const std::vector<std::unique_ptr<comm::MessageOperation>>& messa
 
 }  // namespace
 
-ServerLoop::ServerLoop(comm::Communicator& communicator, Spec spec, const BucketLayout& layout,
-                       ServedWeights& weights)
+WeightServer::WeightServer(comm::Communicator& communicator, Spec spec, const BucketLayout& layout,
+                           ServedWeights& weights)
     : Operation(communicator, "server of weights"), spec_(std::move(spec)), weights_(weights),
       workers_(spec_.ranks.workers.size()) {
   // A worker has made its own gradients when it waits here, so the others' must come within the
@@ -39,14 +39,14 @@ ServerLoop::ServerLoop(comm::Communicator& communicator, Spec spec, const Bucket
     workers_[w].buckets.resize(layout.buckets.size());
     if (!is_here(workers_[w])) plan(workers_[w], layout);
   }
-  if (spec_.server == 0) desk_ = TicketDesk::make(spec_.tickets);
+  if (spec_.server == 0) dealer_ = BatchDealer::make(spec_.tickets);
   plan_wishes();
   if (spec_.tickets.quorum) plan_verdicts(layout);
 }
 
-ServerLoop::~ServerLoop() { withdraw(); }
+WeightServer::~WeightServer() { withdraw(); }
 
-void ServerLoop::plan(Worker& worker, const BucketLayout& layout) {
+void WeightServer::plan(Worker& worker, const BucketLayout& layout) {
   worker.gradient = Buffer(layout.bytes);
   worker.weights = Buffer(layout.bytes);
   for (const size_t p : own_) {
@@ -83,7 +83,7 @@ void ServerLoop::plan(Worker& worker, const BucketLayout& layout) {
                                               .data = bytes_of(worker.grant)});
 }
 
-void ServerLoop::plan_wishes() {
+void WeightServer::plan_wishes() {
   const std::vector<int>& servers = spec_.ranks.servers;
   for (size_t s = 1; s < servers.size(); ++s) {
     if (std::ranges::find(spec_.ranks.workers, servers[s]) != spec_.ranks.workers.end()) continue;
@@ -102,30 +102,30 @@ void ServerLoop::plan_wishes() {
   }
 }
 
-void ServerLoop::hear_wishes() {
-  if (desk_) {
+void WeightServer::hear_wishes() {
+  if (dealer_) {
     const auto come = [](const auto& wish) { return wish->test(); };
-    if (stop_asked_ || std::ranges::any_of(wishes_, come)) desk_->close();
-  } else if (stop_asked_ && !std::exchange(wish_told_, true)) {
+    if (stop_asked_ || std::ranges::any_of(wishes_, come)) dealer_->close();
+  } else if (stop_asked_ && !std::exchange(wish_sent_, true)) {
     for (const auto& wish : wishes_) wish->start();
   }
 }
 
-void ServerLoop::open(int64_t first, int64_t end) {
+void WeightServer::open(int64_t first, int64_t end) {
   CHECK(!in_flight(), "a round begins before the last one is over");
   version_ = spec_.tickets.quorum ? first / spec_.tickets.together : first;
-  if (desk_) desk_->open(first, end);
+  if (dealer_) dealer_->open(first, end);
   for (Worker& worker : workers_) {
     worker.settled = 0;
     worker.version = version_;
-    worker.told = worker.ended = false;
+    worker.informed = worker.ended = false;
     if (!is_here(worker)) copy_to(worker.weights.data());
   }
 }
 
-void ServerLoop::begin() { give_tickets(); }
+void WeightServer::begin() { give_tickets(); }
 
-bool ServerLoop::advance() {
+bool WeightServer::advance() {
   bool over = true;
   if (spec_.tickets.quorum)
     over = follow();
@@ -142,7 +142,7 @@ bool ServerLoop::advance() {
   return over;
 }
 
-bool ServerLoop::gradient_there(Worker& worker) {
+bool WeightServer::gradient_there(Worker& worker) {
   if (is_here(worker)) {
     const std::lock_guard lock(mutex_);
     return here_.gradient;
@@ -153,7 +153,7 @@ bool ServerLoop::gradient_there(Worker& worker) {
 }
 
 /// Decodes parts from other ranks; this rank's worker has decoded its own.
-void ServerLoop::decode(Worker& worker) {
+void WeightServer::decode(Worker& worker) {
   for (size_t i = 0; i < worker.gradients.size(); ++i) {
     if (worker.encoded[i].empty()) continue;
     const ServedPart& part = spec_.parts[own_[i]];
@@ -165,7 +165,7 @@ void ServerLoop::decode(Worker& worker) {
 }
 
 /// Applies gradients one by one.
-void ServerLoop::apply_gradients() {
+void WeightServer::apply_gradients() {
   for (Worker& worker : workers_) {
     if (!gradient_there(worker)) continue;
     decode(worker);
@@ -174,14 +174,14 @@ void ServerLoop::apply_gradients() {
             .stale = version_ - worker.version,
             .buckets = worker.buckets,
             .then = is_here(worker) ? here_.parameters : worker.weights.data()});
-    if (desk_) (void)desk_->arrived(static_cast<int>(&worker - workers_.data()));
+    if (dealer_) (void)dealer_->arrived(static_cast<int>(&worker - workers_.data()));
     if (counts_.staleness.size() <= stale) counts_.staleness.resize(stale + 1);
     ++counts_.staleness[stale];
     release(worker);
   }
 }
 
-void ServerLoop::update(const ServedUpdate& update) {
+void WeightServer::update(const ServedUpdate& update) {
   using Clock = std::chrono::steady_clock;
   const auto began = Clock::now();
   const int64_t oldest = std::ranges::min_element(workers_, {}, &Worker::version)->version;
@@ -194,7 +194,7 @@ void ServerLoop::update(const ServedUpdate& update) {
 }
 
 /// Frees the worker's gradient for the next one.
-void ServerLoop::release(Worker& worker) {
+void WeightServer::release(Worker& worker) {
   ++worker.settled;
   worker.judged = false;
   if (is_here(worker)) {
@@ -210,30 +210,30 @@ void ServerLoop::release(Worker& worker) {
 }
 
 /// Gives one ticket to each worker in turn, while any worker may have one.
-void ServerLoop::give_tickets() {
-  if (!desk_) return;
+void WeightServer::give_tickets() {
+  if (!dealer_) return;
   const std::lock_guard lock(mutex_);
   for (bool more = true; more;) {
     more = false;
     for (Worker& worker : workers_)
-      if (const auto ticket = desk_->next_for(static_cast<int>(&worker - workers_.data()))) {
+      if (const auto ticket = dealer_->next_for(static_cast<int>(&worker - workers_.data()))) {
         worker.tickets.push_back({.ticket = *ticket});
         more = true;
       }
   }
-  if (!desk_->empty()) return;
+  if (!dealer_->empty()) return;
   for (Worker& worker : workers_)
-    if (!std::exchange(worker.told, true)) worker.tickets.push_back({.end = desk_->end()});
+    if (!std::exchange(worker.informed, true)) worker.tickets.push_back({.end = dealer_->end()});
 }
 
-void ServerLoop::send_grants(Worker& worker) {
+void WeightServer::send_grants(Worker& worker) {
   if (is_here(worker) || worker.tickets.empty() || !worker.grants->test()) return;
   worker.grant = worker.tickets.front();
   worker.tickets.pop_front();
   worker.grants->start();
 }
 
-void ServerLoop::copy_to(std::byte* parameters) const {
+void WeightServer::copy_to(std::byte* parameters) const {
   for (const size_t p : own_) {
     const ServedPart& part = spec_.parts[p];
     const size_t at = begins_[static_cast<size_t>(part.bucket)] + part.range.begin;
@@ -242,7 +242,7 @@ void ServerLoop::copy_to(std::byte* parameters) const {
 }
 
 /// Returns the worker's question if it can be answered: all of its gradients are settled.
-std::optional<ServerAsk> ServerLoop::question(Worker& worker) const {
+std::optional<ServerAsk> WeightServer::question(Worker& worker) const {
   const bool here = is_here(worker);
   ServerAsk ask;
   {
@@ -256,30 +256,30 @@ std::optional<ServerAsk> ServerLoop::question(Worker& worker) const {
 }
 
 /// Marks it answered; there may be another one.
-void ServerLoop::take_question(Worker& worker) {
+void WeightServer::take_question(Worker& worker) {
   if (!is_here(worker)) return worker.asks->start();
   const std::lock_guard lock(mutex_);
   here_.asked = false;
 }
 
-void ServerLoop::answer(Worker& worker) {
+void WeightServer::answer(Worker& worker) {
   const std::optional<ServerAsk> ask = question(worker);
   if (!ask) return;
-  if (ask->signal != 0 && desk_) desk_->close();
+  if (ask->signal != 0 && dealer_) dealer_->close();
   if (ask->ends != 0) {
     worker.ended = true;
     take_question(worker);
   } else if (!spec_.tickets.quorum) {
     serve(worker);
-  } else if (desk_ && !std::exchange(worker.serving, true)) {
+  } else if (dealer_ && !std::exchange(worker.serving, true)) {
     // Decide now, not when it is carried out: a gradient in between may end the step of these
     // weights.
-    desk_->served(static_cast<int>(&worker - workers_.data()));
+    dealer_->served(static_cast<int>(&worker - workers_.data()));
     say(worker, Verdict::What::served);
   }
 }
 
-void ServerLoop::serve(Worker& worker) {
+void WeightServer::serve(Worker& worker) {
   const bool here = is_here(worker);
   worker.version = version_;
   copy_to(here ? here_.parameters : worker.weights.data());
@@ -289,7 +289,7 @@ void ServerLoop::serve(Worker& worker) {
   take_question(worker);
 }
 
-comm::Pending ServerLoop::describe() const {
+comm::Pending WeightServer::describe() const {
   comm::Pending what{.operation = name(), .sequence = sequence(), .arrived = {}, .missing = {}};
   for (const Worker& worker : workers_) {
     what.passed += static_cast<size_t>(worker.settled);
@@ -299,12 +299,12 @@ comm::Pending ServerLoop::describe() const {
   return what;
 }
 
-ServedCounts ServerLoop::take_counts() {
+ServedCounts WeightServer::take_counts() {
   counts_.version = version_;
   return std::exchange(counts_, {});
 }
 
-void ServerLoop::take_gradient(std::span<const float* const> buckets, std::byte* parameters) {
+void WeightServer::take_gradient(std::span<const float* const> buckets, std::byte* parameters) {
   const std::lock_guard lock(mutex_);
   const auto worker = std::ranges::find(workers_, communicator().rank(), &Worker::rank);
   worker->buckets.assign(buckets.begin(), buckets.end());
@@ -312,18 +312,18 @@ void ServerLoop::take_gradient(std::span<const float* const> buckets, std::byte*
   here_.gradient = true;
 }
 
-void ServerLoop::take_ask(const ServerAsk& ask) {
+void WeightServer::take_ask(const ServerAsk& ask) {
   const std::lock_guard lock(mutex_);
   here_.ask = ask;
   here_.asked = true;
 }
 
-bool ServerLoop::answered() const {
+bool WeightServer::answered() const {
   const std::lock_guard lock(mutex_);
   return !here_.asked;
 }
 
-std::optional<TicketGrant> ServerLoop::take_grant() {
+std::optional<TicketGrant> WeightServer::take_grant() {
   const std::lock_guard lock(mutex_);
   const auto worker = std::ranges::find(workers_, communicator().rank(), &Worker::rank);
   if (worker->tickets.empty()) return std::nullopt;

@@ -1,5 +1,5 @@
 #pragma once
-// TableTurns: the values from all micro-batches of a step that the update of tables reads
+// TableMicroBatches: the values from all micro-batches of a step that the update of tables reads
 // (TrainingGraph::kept). A single micro-batch is read in place; with several, each one's values are
 // copied when it is done.
 
@@ -13,19 +13,19 @@
 namespace tutti {
 
 /// Not thread-safe.
-class TableTurns {
+class TableMicroBatches {
  public:
   /// All arguments must outlive this object. Throws ConfigError if ranks that share tables have
   /// different numbers of micro-batches.
-  TableTurns(const Network& network, const ReplicaMap& turns, Executor& executor);
+  TableMicroBatches(const Network& network, const ReplicaMap& micro_batches, Executor& executor);
 
   /// Call after the run of a local micro-batch, while its inputs are bound.
-  void take(int local_turn);
+  void take(int local_micro_batch);
   size_t memory_bytes() const;
 
  private:
   const Network& network_;
-  const ReplicaMap& turns_;
+  const ReplicaMap& micro_batches_;
   Executor& executor_;
   std::vector<Buffer> kept_;  // by network_.kept
 };

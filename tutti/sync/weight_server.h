@@ -1,7 +1,7 @@
 #pragma once
-// ServerLoop: a server of weights, on a rank of its own or beside a worker. It receives workers'
+// WeightServer: a server of weights, on a rank of its own or beside a worker. It receives workers'
 // gradients in any order, has each applied separately, and sends the current weights to each worker
-// that asks. The first server also gives out the tickets (sync/ticket_desk.h).
+// that asks. The first server also gives out the tickets (sync/batch_dealer.h).
 //
 // A worker sends the parts of its gradient, then asks; the server answers when all gradients of
 // that worker have been applied: none is lost or applied twice, however late a worker is. A round
@@ -29,9 +29,9 @@
 
 #include "tutti/comm/communicator.h"
 #include "tutti/device/cpu/buffer.h"
+#include "tutti/sync/batch_dealer.h"
 #include "tutti/sync/served_codecs.h"
 #include "tutti/sync/served_parts.h"
-#include "tutti/sync/ticket_desk.h"
 
 namespace tutti {
 
@@ -90,7 +90,7 @@ struct ServedCounts {
       0;  ///< the most versions that a worker's weights were behind when a gradient was applied
 };
 
-class ServerLoop final : public comm::Operation {
+class WeightServer final : public comm::Operation {
  public:
   struct Spec {
     ServedRanks ranks;
@@ -100,9 +100,9 @@ class ServerLoop final : public comm::Operation {
     const ServedCodecs* codecs = nullptr;  ///< the same as the workers'; null: nothing is encoded
   };
   /// Called on this rank only. All arguments must outlive this object.
-  ServerLoop(comm::Communicator& communicator, Spec spec, const BucketLayout& layout,
-             ServedWeights& weights);
-  ~ServerLoop() override;
+  WeightServer(comm::Communicator& communicator, Spec spec, const BucketLayout& layout,
+               ServedWeights& weights);
+  ~WeightServer() override;
 
   /// Sets the round's tickets; call it before start(). All tickets before `first` must be applied.
   void open(int64_t first, int64_t end);
@@ -140,7 +140,7 @@ class ServerLoop final : public comm::Operation {
     int64_t version = 0;
     bool judged = false;   // there is a verdict on the next gradient,
     bool serving = false;  // or on sending it weights
-    bool told = false, ended = false;
+    bool informed = false, ended = false;
   };
   /// Another server, which follows the first one; or the first one.
   struct Follower {
@@ -194,7 +194,7 @@ class ServerLoop final : public comm::Operation {
   std::vector<size_t> own_;     // indices into spec_.parts
   std::vector<size_t> begins_;  // offset of each bucket in the arenas
   std::vector<Worker> workers_;
-  std::unique_ptr<TicketDesk> desk_;  // on the first server
+  std::unique_ptr<BatchDealer> dealer_;  // on the first server
   int64_t version_ = 0;
   ServedCounts counts_;
   // For a quorum.
@@ -206,7 +206,7 @@ class ServerLoop final : public comm::Operation {
   std::byte wish_{};
   Messages wishes_;
   std::atomic<bool> stop_asked_ = false;
-  bool wish_told_ = false;
+  bool wish_sent_ = false;
   double busy_ = 0;  // written by owner_ alone
   const std::thread::id owner_ = std::this_thread::get_id();
   mutable std::mutex mutex_;  // guards here_ and its worker's tickets

@@ -1,5 +1,5 @@
 #pragma once
-// TicketDesk: assigns gradients to workers. A ticket is a gradient's number in the order of the
+// BatchDealer: assigns gradients to workers. A ticket is a gradient's number in the order of the
 // seed; in the end each is applied once. A round is a range of tickets between two meetings of all
 // workers.
 //
@@ -27,7 +27,7 @@ struct TicketRules {
 };
 
 /// Not thread-safe.
-class TicketDesk {
+class BatchDealer {
  public:
   /// The most tickets that a worker may have whose gradients have not arrived: the one that it
   /// computes, and the one whose samples it reads meanwhile.
@@ -39,8 +39,8 @@ class TicketDesk {
     bool taken = true;  ///< otherwise it came too late
   };
 
-  static std::unique_ptr<TicketDesk> make(const TicketRules& rules);
-  virtual ~TicketDesk() = default;
+  static std::unique_ptr<BatchDealer> make(const TicketRules& rules);
+  virtual ~BatchDealer() = default;
 
   /// Begins a round of the tickets [first, end); all earlier tickets have been applied. All workers
   /// have the weights.
@@ -58,7 +58,7 @@ class TicketDesk {
   int64_t end() const { return end_; }
 
  protected:
-  explicit TicketDesk(const TicketRules& rules) : rules_(rules) {}
+  explicit BatchDealer(const TicketRules& rules) : rules_(rules) {}
   virtual void begin_round() = 0;
 
   const TicketRules rules_;
@@ -66,9 +66,9 @@ class TicketDesk {
 };
 
 /// The rules for gradients that are applied one by one.
-class OneByOneDesk final : public TicketDesk {
+class OneByOneDealer final : public BatchDealer {
  public:
-  explicit OneByOneDesk(const TicketRules& rules);
+  explicit OneByOneDealer(const TicketRules& rules);
 
   std::optional<int64_t> next_for(int worker) override;
   Arrival arrived(int worker) override;
@@ -87,9 +87,9 @@ class OneByOneDesk final : public TicketDesk {
 };
 
 /// The rules for steps that take the first gradients of their weights.
-class QuorumDesk final : public TicketDesk {
+class QuorumDealer final : public BatchDealer {
  public:
-  explicit QuorumDesk(const TicketRules& rules);
+  explicit QuorumDealer(const TicketRules& rules);
 
   std::optional<int64_t> next_for(int worker) override;
   Arrival arrived(int worker) override;

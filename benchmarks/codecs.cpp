@@ -25,7 +25,7 @@ using namespace tutti;
 using namespace tutti::comm;
 
 std::vector<float> gradient(size_t count) {
-  Rng rng(1, Purpose::test, 0);
+  ::Rng rng(1, ::Purpose::test, 0);
   std::vector<float> x(count);
   for (float& value : x) value = rng.normal() * 0.01f;
   return x;
@@ -37,7 +37,7 @@ void report(benchmark::State& state, size_t count) {
 }
 
 void encode(benchmark::State& state, const std::string& name, size_t count) {
-  const auto codec = make_codec(name);
+  const auto codec = comm::make_codec(name);
   const std::vector<float> x = gradient(count);
   std::vector<std::byte> out(codec->encoded_bytes(count));
   for (auto _ : state) codec->encode(x, out);
@@ -45,7 +45,7 @@ void encode(benchmark::State& state, const std::string& name, size_t count) {
 }
 
 void decode(benchmark::State& state, const std::string& name, size_t count) {
-  const auto codec = make_codec(name);
+  const auto codec = comm::make_codec(name);
   std::vector<float> x = gradient(count);
   std::vector<std::byte> out(codec->encoded_bytes(count));
   codec->encode(x, out);
@@ -54,7 +54,7 @@ void decode(benchmark::State& state, const std::string& name, size_t count) {
 }
 
 void add(benchmark::State& state, const std::string& name, size_t count) {
-  const auto codec = make_codec(name);
+  const auto codec = comm::make_codec(name);
   std::vector<float> x = gradient(count);
   std::vector<std::byte> out(codec->encoded_bytes(count));
   codec->encode(x, out);
@@ -64,11 +64,11 @@ void add(benchmark::State& state, const std::string& name, size_t count) {
 
 // `threads` counts this one, and threads that wait and help.
 void feedback(benchmark::State& state, const std::string& name, size_t count, int threads) {
-  const auto codec = make_codec(name);
+  const auto codec = comm::make_codec(name);
   const std::vector<float> x = gradient(count);
   std::vector<float> residual(count, 0.0f);
   std::vector<std::byte> out(codec->encoded_bytes(count));
-  SharedWork work;
+  ::SharedWork work;
   std::atomic<bool> over{false};
   std::vector<std::jthread> waiting;
   for (int t = 1; t < threads; ++t)
@@ -76,7 +76,7 @@ void feedback(benchmark::State& state, const std::string& name, size_t count, in
       while (!over) work.help();
     });
   for (auto _ : state) {
-    ErrorFeedback error(residual);
+    comm::ErrorFeedback error(residual);
     benchmark::DoNotOptimize(error.encode(*codec, x, out, 0, &work));
   }
   over = true;
@@ -84,7 +84,7 @@ void feedback(benchmark::State& state, const std::string& name, size_t count, in
 }
 
 void powersgd(benchmark::State& state, size_t rows, size_t cols, int rank) {
-  const PowerSgd code({rows, cols}, rank, 1);
+  const comm::PowerSgd code({rows, cols}, rank, 1);
   std::vector<float> m = gradient(rows * cols), p(code.p_count()), q(code.q_count()), sum(m.size());
   code.begin(q);
   for (auto _ : state) {

@@ -28,16 +28,19 @@ int main(int argc, char** argv) {
   const std::filesystem::path directory = argv[1];
   const int64_t count = std::stoll(argv[3]);
   const std::string start = argument(4, "0");
-  const int64_t first = start == "test" ? kFirstTestVolume : std::stoll(start);
-  const VolumeSpec spec{std::stoi(argv[2]), std::stod(argument(6, "1")),
-                        std::stoull(argument(5, "1"))};
+  const int64_t first = start == "test" ? tutti::generate::kFirstTestVolume : std::stoll(start);
+  const tutti::generate::VolumeSpec spec{std::stoi(argv[2]), std::stod(argument(6, "1")),
+                                         std::stoull(argument(5, "1"))};
   const int threads = std::stoi(argument(7, "1"));
 
-  const size_t volume = static_cast<size_t>(spec.side) * spec.side * spec.side * kRedshifts.size();
+  const size_t volume =
+      static_cast<size_t>(spec.side) * spec.side * spec.side * tutti::generate::kRedshifts.size();
   std::vector<int16_t> x(volume * static_cast<size_t>(count));
   std::vector<float> y;
   for (int64_t i = 0; i < count; ++i)
-    for (const float unit : unit_parameters(cosmology_of(spec, first + i))) y.push_back(unit);
+    for (const float unit :
+         tutti::generate::unit_parameters(tutti::generate::cosmology_of(spec, first + i)))
+      y.push_back(unit);
   const auto begin = std::chrono::steady_clock::now();
   std::atomic<int64_t> next{0};
   {
@@ -45,16 +48,19 @@ int main(int argc, char** argv) {
     for (int t = 0; t < threads; ++t)
       workers.emplace_back([&] {
         for (int64_t i; (i = next.fetch_add(1)) < count;)
-          generate_volume(spec, first + i, x.data() + static_cast<size_t>(i) * volume);
+          tutti::generate::generate_volume(spec, first + i,
+                                           x.data() + static_cast<size_t>(i) * volume);
       });
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::filesystem::create_directories(directory);
   const int64_t side = spec.side;
-  write_npy_array(directory / "x.npy",
-                  {"x", ElementType::i16, {count, side, side, side, 4}, x.data()});
-  write_npy_array(directory / "y.npy", {"y", ElementType::f32, {count, 4}, y.data()});
+  tutti::data::write_npy_array(
+      directory / "x.npy",
+      {"x", tutti::data::ElementType::i16, {count, side, side, side, 4}, x.data()});
+  tutti::data::write_npy_array(directory / "y.npy",
+                               {"y", tutti::data::ElementType::f32, {count, 4}, y.data()});
   fmt::print("{} volumes of {}^3 x 4: {:.3f} s each on {} threads\n", count, spec.side,
              seconds / static_cast<double>(count), threads);
   return 0;

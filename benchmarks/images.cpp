@@ -82,15 +82,15 @@ int main(int argc, char** argv) {
   const int threads = number(2, static_cast<int>(std::thread::hardware_concurrency()));
   const int crop = number(3, 224), rounds = number(4, 5);
   constexpr size_t kFewest = 400;
-  const auto set = open_image_set(argv[1], "train", {}, {});
+  const auto set = tutti::data::open_image_set(argv[1], "train", {}, {});
   std::vector<Coded> coded;
-  Sample sample(set->fields());
+  tutti::data::Sample sample(set->fields());
   double pixels = 0;
   for (int64_t i = 0; i < std::min<int64_t>(set->size(), 2000); ++i) {
     set->read(i, sample);
-    if (!is_jpeg(sample.coded_at(0))) continue;
+    if (!tutti::data::is_jpeg(sample.coded_at(0))) continue;
     coded.emplace_back(sample.coded_at(0).begin(), sample.coded_at(0).end());
-    const ImageSize size = image_size(coded.back());
+    const tutti::data::ImageSize size = tutti::data::image_size(coded.back());
     pixels += static_cast<double>(size.height * size.width);
   }
   if (coded.empty()) {
@@ -98,14 +98,16 @@ int main(int argc, char** argv) {
     return 1;
   }
   const size_t files = coded.size(), images = (kFewest + files - 1) / files * files;
-  const ImageField field(set->fields()[0],
-                         parse_steps(fmt::format("image: resized-crop {}", crop)).derivation);
+  const tutti::data::ImageField field(
+      set->fields()[0],
+      tutti::data::parse_steps(fmt::format("image: resized-crop {}", crop)).derivation);
   const auto plain = [&](size_t i) {
     thread_local std::vector<uint8_t> rgb;
     decode_plainly(coded[i % files], rgb);
   };
   const auto training = [&](size_t i) {
-    const Chance chance(1, static_cast<int64_t>(i / files), static_cast<int64_t>(i % files));
+    const tutti::data::Chance chance(1, static_cast<int64_t>(i / files),
+                                     static_cast<int64_t>(i % files));
     field.make(coded[i % files], "image", &chance);
   };
   const auto evaluation = [&](size_t i) { field.make(coded[i % files], "image", nullptr); };

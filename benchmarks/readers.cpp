@@ -107,7 +107,7 @@ size_t read_hdf5(const std::string& path, const std::vector<std::string>& arrays
 /// Memory that a thread keeps between reads and rounds, because new memory costs more than reading.
 struct Reader {
   Bytes plain, raw;
-  Sample sample;
+  tutti::data::Sample sample;
 };
 
 /// Returns MiB a second of processor time, which leaves out other work on the same cores.
@@ -142,13 +142,13 @@ int main(int argc, char** argv) {
   }
   const std::string name = argv[1], folder = argv[2];
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 7, threads = argc > 4 ? std::atoi(argv[4]) : 1;
-  const auto files = sample_set_files(name, folder, "train");
-  const auto set = open_sample_set(name, folder, "train");
+  const auto files = tutti::data::sample_set_files(name, folder, "train");
+  const auto set = tutti::data::open_sample_set(name, folder, "train");
   const bool hdf5 = name == "deepcam";
   size_t sample_bytes = 0;
-  for (const Field& field : set->fields()) sample_bytes += field.bytes();
+  for (const tutti::data::Field& field : set->fields()) sample_bytes += field.bytes();
   std::vector<Reader> readers(static_cast<size_t>(threads));
-  for (Reader& reader : readers) reader.sample = Sample(set->fields());
+  for (Reader& reader : readers) reader.sample = tutti::data::Sample(set->fields());
   const auto ours = [&](size_t i, Reader& reader) {
     set->read(static_cast<int64_t>(i), reader.sample);
     return sample_bytes;

@@ -20,7 +20,7 @@ void sum(benchmark::State& state) {
   const auto run = [](std::vector<float>& x, size_t at) {
     return comm::Run{reinterpret_cast<std::byte*>(x.data() + at), comm::Element::f32};
   };
-  SharedWork work;
+  ::SharedWork work;
   std::atomic<bool> over{false};
   std::vector<std::jthread> waiting;
   for (int64_t t = 1; t < state.range(0); ++t)

@@ -5,5 +5,5 @@
 
 int main(int argc, char** argv) {
   register_workload();
-  return tutti::run_program(argc, argv);
+  return tutti::cli::run_program(argc, argv);
 }

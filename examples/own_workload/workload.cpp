@@ -10,43 +10,43 @@
 
 namespace {
 
-using tutti::Graph;
-using tutti::Value;
+using tutti::graph::Graph;
+using tutti::graph::Value;
 
 /// Convolution, batch norm, ReLU, and the average over positions: one number a channel.
 Value branch(Graph& graph, const std::string& name, Value x, int64_t side,
-             const tutti::ModelSpec& spec) {
-  x = tutti::conv(graph, name + ".conv1", x,
-                  {.out_channels = spec.width > 0 ? spec.width : 16,
-                   .kernel = tutti::in_all(side),
-                   .stride = tutti::in_all(2),
-                   .pad = tutti::in_all(side / 2)});
-  x = tutti::batch_norm(graph, name + ".bn1", x, spec.mode, {.relu = true});
-  x = tutti::conv(graph, name + ".conv2", x,
-                  {.out_channels = 2 * graph.shape(x)[1],
-                   .kernel = tutti::in_all(3),
-                   .stride = tutti::in_all(2),
-                   .pad = tutti::in_all(1)});
-  x = tutti::batch_norm(graph, name + ".bn2", x, spec.mode, {.relu = true});
-  return tutti::global_average_pool(graph, name + ".mean", x);
+             const tutti::models::ModelSpec& spec) {
+  x = tutti::ops::conv(graph, name + ".conv1", x,
+                       {.out_channels = spec.width > 0 ? spec.width : 16,
+                        .kernel = tutti::ops::in_all(side),
+                        .stride = tutti::ops::in_all(2),
+                        .pad = tutti::ops::in_all(side / 2)});
+  x = tutti::ops::batch_norm(graph, name + ".bn1", x, spec.mode, {.relu = true});
+  x = tutti::ops::conv(graph, name + ".conv2", x,
+                       {.out_channels = 2 * graph.shape(x)[1],
+                        .kernel = tutti::ops::in_all(3),
+                        .stride = tutti::ops::in_all(2),
+                        .pad = tutti::ops::in_all(1)});
+  x = tutti::ops::batch_norm(graph, name + ".bn2", x, spec.mode, {.relu = true});
+  return tutti::ops::global_average_pool(graph, name + ".mean", x);
 }
 
 /// x [N, C, H, W] -> a number for each class.
-Value two_scales(Graph& graph, Value x, const tutti::ModelSpec& spec) {
+Value two_scales(Graph& graph, Value x, const tutti::models::ModelSpec& spec) {
   const Value fine = branch(graph, "fine", x, 3, spec),
               coarse = branch(graph, "coarse", x, 7, spec);
-  return tutti::dense(graph, "classifier", tutti::concat(graph, "both", {fine, coarse}),
-                      {.outputs = spec.classes});
+  return tutti::ops::dense(graph, "classifier", tutti::ops::concat(graph, "both", {fine, coarse}),
+                           {.outputs = spec.classes});
 }
 
 /// The probability that the network gives to the true class.
-class Confidence final : public tutti::Metric {
+class Confidence final : public tutti::train::Metric {
  public:
   std::string_view name() const override { return "confidence"; }
   bool higher_is_better() const override { return true; }
   bool is_fraction() const override { return true; }
-  double of_sample(const tutti::SampleTensor& prediction, const tutti::SampleTensor& target,
-                   int64_t i) const override {
+  double of_sample(const tutti::train::SampleTensor& prediction,
+                   const tutti::train::SampleTensor& target, int64_t i) const override {
     const int64_t classes = prediction.sample.elements(), label = target.classes(i)[0];
     const float* y = prediction.numbers(i);
     if (label < 0 || label >= classes)
@@ -62,18 +62,19 @@ class Confidence final : public tutti::Metric {
 }  // namespace
 
 void register_workload() {
-  tutti::register_metric(std::make_shared<Confidence>());
-  tutti::register_model({.name = "two-scales",
-                         .description = "two branches of convolutions, 3x3 and 7x7, and a "
-                                        "classifier that sees both",
-                         .task = tutti::TaskKind::classify,
-                         .input = {1, 64, 64},
-                         .classes = 5,
-                         .takes_width = true,
-                         .prediction = two_scales,
-                         .objectives = [](const tutti::ModelSpec&) {
-                           return std::vector<tutti::Objective>{{.metrics = {"confidence"}}};
-                         }});
+  tutti::train::register_metric(std::make_shared<Confidence>());
+  tutti::models::register_model({.name = "two-scales",
+                                 .description = "two branches of convolutions, 3x3 and 7x7, and a "
+                                                "classifier that sees both",
+                                 .task = tutti::models::TaskKind::classify,
+                                 .input = {1, 64, 64},
+                                 .classes = 5,
+                                 .takes_width = true,
+                                 .prediction = two_scales,
+                                 .objectives = [](const tutti::models::ModelSpec&) {
+                                   return std::vector<tutti::models::Objective>{
+                                       {.metrics = {"confidence"}}};
+                                 }});
 }
 
 // For model.library; a program calls register_workload() itself.

@@ -17,17 +17,18 @@ std::string op_of(const std::string& line) { return line.substr(0, line.find(' '
 /// Returns the ops of the case list, each once.
 std::vector<std::string> ops() {
   std::vector<std::string> names;
-  for (const std::string& line : conformance_lines())
+  for (const std::string& line : backend::conformance_lines())
     if (std::find(names.begin(), names.end(), op_of(line)) == names.end())
       names.push_back(op_of(line));
   return names;
 }
 
-void expect_conformance(const std::string& op, const Backend& backend) {
+void expect_conformance(const std::string& op, const backend::Backend& backend) {
   int runs = 0;
-  for (const std::string& line : conformance_lines()) {
+  for (const std::string& line : backend::conformance_lines()) {
     if (op_of(line) != op) continue;
-    const ConformanceReport report = check_conformance(parse_op_case(line), backend);
+    const backend::ConformanceReport report =
+        backend::check_conformance(backend::parse_op_case(line), backend);
     runs += report.runs;
     for (const std::string& failure : report.failures) ADD_FAILURE() << failure;
   }
@@ -37,39 +38,40 @@ void expect_conformance(const std::string& op, const Backend& backend) {
 class Conformance : public testing::TestWithParam<std::string> {};
 
 TEST_P(Conformance, CpuKernelsAgreeWithTheReference) {
-  expect_conformance(GetParam(), CpuBackend());
+  expect_conformance(GetParam(), backend::CpuBackend());
 }
 
 /// The reference agrees with itself for every tile, thread count and layout: its accumulators and
 /// offsets are right.
 TEST_P(Conformance, ReferenceDoesNotDependOnTiles) {
-  expect_conformance(GetParam(), ReferenceBackend());
+  expect_conformance(GetParam(), backend::ReferenceBackend());
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Conformance, testing::ValuesIn(ops()),
                          [](const auto& info) { return info.param; });
 
 TEST(OpCase, RefusesWordsWithoutMeaning) {
-  EXPECT_THROW(parse_op_case("conv f32 n8c16h32w32 k16r3s3 stirde2"), ConfigError);
-  EXPECT_THROW(parse_op_case("convolution f32 n8c16h32w32"), ConfigError);
-  EXPECT_THROW(parse_op_case("conv f33 n8c16h32w32 k16r3s3"), ConfigError);
-  EXPECT_THROW(parse_op_case("conv f32 n8c16h2w2 k16r5s5"), ConfigError);
+  EXPECT_THROW(backend::parse_op_case("conv f32 n8c16h32w32 k16r3s3 stirde2"), ConfigError);
+  EXPECT_THROW(backend::parse_op_case("convolution f32 n8c16h32w32"), ConfigError);
+  EXPECT_THROW(backend::parse_op_case("conv f33 n8c16h32w32 k16r3s3"), ConfigError);
+  EXPECT_THROW(backend::parse_op_case("conv f32 n8c16h2w2 k16r5s5"), ConfigError);
 }
 
 /// A diverging network must show it: oneDNN's maximum of NaN, for one, is the lowest number.
 TEST(Conformance, AMaximumOfNaNIsNaNOnEveryKernel) {
-  const OpCase c = parse_op_case("pool f32 n1c16h4w4 max r2s2 stride2");
-  std::vector<Values> inputs = random_inputs(c, 1);
+  const backend::OpCase c = backend::parse_op_case("pool f32 n1c16h4w4 max r2s2 stride2");
+  std::vector<backend::Values> inputs = backend::random_inputs(c, 1);
   inputs[0][5] = NAN;  // in the first window
-  const CpuBackend backend;
+  const backend::CpuBackend backend;
   for (const char* layout : {"plain", "last", "b16c"}) {
-    OpRunOptions options;
+    backend::OpRunOptions options;
     options.layout = layout;
     options.kernel.clear();
-    const std::vector<std::string> accepted = OpRun(c.problem, backend, options).accepted();
+    const std::vector<std::string> accepted =
+        backend::OpRun(c.problem, backend, options).accepted();
     for (const std::string& kernel : accepted) {
       options.kernel = kernel;
-      OpRun run(c.problem, backend, options);
+      backend::OpRun run(c.problem, backend, options);
       run.set_in(0, inputs[0]);
       run.run();
       EXPECT_TRUE(std::isnan(run.out(0)[0])) << kernel << " " << layout;
@@ -80,19 +82,20 @@ TEST(Conformance, AMaximumOfNaNIsNaNOnEveryKernel) {
 
 /// The test finds a kernel that is wrong in one element.
 TEST(Conformance, FindsAWrongElement) {
-  class Wrong final : public Backend {
+  class Wrong final : public backend::Backend {
    public:
     std::string_view name() const override { return "wrong"; }
-    std::vector<KernelCandidate> candidates(const KernelRequest& request) const override {
-      struct WrongKernel final : Kernel {
-        explicit WrongKernel(std::unique_ptr<Kernel> k) : right(std::move(k)) {}
-        void run(const KernelArgs& args) override {
+    std::vector<backend::KernelCandidate> candidates(
+        const backend::KernelRequest& request) const override {
+      struct WrongKernel final : backend::Kernel {
+        explicit WrongKernel(std::unique_ptr<backend::Kernel> k) : right(std::move(k)) {}
+        void run(const backend::KernelArgs& args) override {
           right->run(args);
           static_cast<float*>(args.out[0])[3] += 0.01f;
         }
-        std::unique_ptr<Kernel> right;
+        std::unique_ptr<backend::Kernel> right;
       };
-      std::vector<KernelCandidate> found = ReferenceBackend().candidates(request);
+      std::vector<backend::KernelCandidate> found = backend::ReferenceBackend().candidates(request);
       found[0].make = [make = found[0].make] { return std::make_unique<WrongKernel>(make()); };
       return found;
     }
@@ -100,7 +103,8 @@ TEST(Conformance, FindsAWrongElement) {
       return {Layout::plain()};
     }
   };
-  EXPECT_FALSE(check_conformance(parse_op_case("add f32 n4c8h2w2"), Wrong()).failures.empty());
+  EXPECT_FALSE(backend::check_conformance(backend::parse_op_case("add f32 n4c8h2w2"), Wrong())
+                   .failures.empty());
 }
 
 }  // namespace

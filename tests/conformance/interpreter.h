@@ -13,22 +13,23 @@ namespace tutti {
 /// kernel.
 class Interpreter {
  public:
-  Interpreter(const Graph& graph, const Backend& backend, OpRunOptions options = {})
+  Interpreter(const graph::Graph& graph, const backend::Backend& backend,
+              backend::OpRunOptions options = {})
       : graph_(graph), backend_(backend), options_(std::move(options)) {}
 
-  void set(Value v, Values values) {
+  void set(graph::Value v, backend::Values values) {
     CHECK(static_cast<int64_t>(values.size()) == graph_.shape(v).elements(), "{}", graph_[v].name);
     values_[v.id] = std::move(values);
   }
-  const Values& operator[](Value v) const { return values_.at(v.id); }
+  const backend::Values& operator[](graph::Value v) const { return values_.at(v.id); }
 
   /// Runs all nodes. Exchanges do nothing, because there is one replica.
   void run() {
-    for (const Node& node : graph_.nodes()) {
-      std::vector<ValueType> types;
-      for (const Value v : node.in) types.push_back(graph_.type(v));
-      if (node.op->walk(types) == Walk::exchange) continue;
-      OpRun run({node.op, types, {}, {}}, backend_, options_);
+    for (const graph::Node& node : graph_.nodes()) {
+      std::vector<graph::ValueType> types;
+      for (const graph::Value v : node.in) types.push_back(graph_.type(v));
+      if (node.op->walk(types) == graph::Walk::exchange) continue;
+      backend::OpRun run({node.op, types, {}, {}}, backend_, options_);
       for (size_t i = 0; i < node.in.size(); ++i) run.set_in(i, values_.at(node.in[i].id));
       run.spoil_outputs();
       run.run();
@@ -39,10 +40,10 @@ class Interpreter {
   }
 
  private:
-  const Graph& graph_;
-  const Backend& backend_;
-  OpRunOptions options_;
-  std::map<int32_t, Values> values_;
+  const graph::Graph& graph_;
+  const backend::Backend& backend_;
+  backend::OpRunOptions options_;
+  std::map<int32_t, backend::Values> values_;
 };
 
 }  // namespace tutti

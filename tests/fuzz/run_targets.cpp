@@ -27,21 +27,21 @@ namespace {
 
 void safetensors(Bytes bytes) {
   answer([&] {
-    const SafetensorsFile file(as_file("x.safetensors", bytes));
+    const keep::SafetensorsFile file(as_file("x.safetensors", bytes));
     for (const auto& entry : file.entries()) file.read_as_f32(entry);
   });
 }
 
 /// Returns the variables of a small network: parameters in each form of files, one of them frozen,
 /// a statistic, a table of which it has the middle rows, and the state of the table's update.
-Variables small_network() {
-  Variables variables;
+plan::Variables small_network() {
+  plan::Variables variables;
   variables.parameters = {
-      {"a", {DType::f32, {2, 3, 1}, {}}, 0, {.stored = Init::Stored::transposed}},
+      {"a", {DType::f32, {2, 3, 1}, {}}, 0, {.stored = graph::Init::Stored::transposed}},
       {"b", {DType::f32, {16}, {}}, 64, {}},
-      {"c", {DType::f32, {2, 2, 1}, {}}, 128, {.stored = Init::Stored::matrix}}};
+      {"c", {DType::f32, {2, 2, 1}, {}}, 128, {.stored = graph::Init::Stored::matrix}}};
   variables.statistics = {{"d", {DType::f32, {3}, {}}, 0, {}}};
-  variables.state_kinds = {"momentum", std::string(kAverageState)};
+  variables.state_kinds = {"momentum", std::string(train::kAverageState)};
   variables.parameter_bytes = 192;
   variables.trained_bytes = 128;
   variables.statistic_bytes = 64;
@@ -56,43 +56,44 @@ Variables small_network() {
 /// Reads into a network: as a file of weights, of the optimizer's state, and of a checkpoint's
 /// rank.
 void weights(Bytes bytes) {
-  static const Variables kNetwork = small_network();
-  static const RankFiles kRankFiles{.count = 1, .id = "i"};
+  static const plan::Variables kNetwork = small_network();
+  static const keep::RankFiles kRankFiles{.count = 1, .id = "i"};
   static const ScratchDirectory kCheckpoint;
   static const bool kMade = [] {
     log::configure(log::Level::error, 0, 1);
-    std::filesystem::create_directory(kCheckpoint.path() / kRankFolder);
-    kCheckpoint.write(kManifest, to_json({.info = {}, .files = {}, .rank_files = kRankFiles}));
+    std::filesystem::create_directory(kCheckpoint.path() / keep::kRankFolder);
+    kCheckpoint.write(keep::kManifest,
+                      keep::to_json({.info = {}, .files = {}, .rank_files = kRankFiles}));
     return true;
   }();
   CHECK(kMade);
-  kCheckpoint.write(fmt::format("{}/0.safetensors", kRankFolder), bytes);
+  kCheckpoint.write(fmt::format("{}/0.safetensors", keep::kRankFolder), bytes);
   answer([&] {
-    const SafetensorsFile file(rank_file_path(kCheckpoint.path(), 0));
-    const SafetensorsFile* const files[] = {&file};
-    const ArenaRange kept[] = {{0, 20}, {100, 128}};
-    Weights same(kNetwork, 1), apart(kNetwork, 2, Weights::Replicas::apart);
+    const keep::SafetensorsFile file(keep::rank_file_path(kCheckpoint.path(), 0));
+    const keep::SafetensorsFile* const files[] = {&file};
+    const train::ArenaRange kept[] = {{0, 20}, {100, 128}};
+    train::Weights same(kNetwork, 1), apart(kNetwork, 2, train::Weights::Replicas::apart);
     answer([&] { same.import_model(file); });
     answer([&] { same.import_state(file, kept); });
     answer([&] { same.import_average(file, kept); });
     answer([&] { same.import_raw(file, false); });
     answer([&] { same.import_named_statistics(file, 0, 1); });
     answer([&] { apart.import_rows(files, 1, 2); });
-    answer([&] { read_tables(file, kCheckpoint.path(), same); });
-    answer([&] { verify_rank_file(kCheckpoint.path(), kRankFiles, 0); });
+    answer([&] { train::read_tables(file, kCheckpoint.path(), same); });
+    answer([&] { keep::verify_rank_file(kCheckpoint.path(), kRankFiles, 0); });
   });
 }
 
 void record(Bytes bytes) {
   const std::string path = as_file("record.jsonl", bytes);
-  answer([&] { read_run(path); });
-  answer([&] { read_readable(path); });
-  answer([&] { read_run_id(path); });
+  answer([&] { trace::read_run(path); });
+  answer([&] { trace::read_readable(path); });
+  answer([&] { trace::read_run_id(path); });
 }
 
 /// Reads the bytes unchanged, and with the correct checksum, which no search would find.
 void manifest(Bytes bytes) {
-  answer([&] { read_manifest(as_file("manifest.json", bytes)); });
+  answer([&] { keep::read_manifest(as_file("manifest.json", bytes)); });
   std::string mended;
   try {
     Json json = parse_json(std::string(bytes.begin(), bytes.end()));
@@ -107,32 +108,32 @@ void manifest(Bytes bytes) {
     return;
   }
   answer([&] {
-    read_manifest(
+    keep::read_manifest(
         as_file("manifest.json", {reinterpret_cast<const uint8_t*>(mended.data()), mended.size()}));
   });
 }
 
 void config(Bytes bytes) {
   answer([&] {
-    read_config({.file = as_file("config.toml", bytes), .environment = {}, .flags = {}});
+    cli::read_config({.file = as_file("config.toml", bytes), .environment = {}, .flags = {}});
   });
 }
 
 /// Reads the layers of a configuration, up to the graph of a network that reads images.
 void layers(Bytes bytes) {
   answer([&] {
-    const ResolvedConfig read =
-        read_config({.file = as_file("config.toml", bytes), .environment = {}, .flags = {}});
-    ModelSpec spec{.name = "layers", .input = {3, 16, 16}, .classes = 10};
+    const cli::ResolvedConfig read =
+        cli::read_config({.file = as_file("config.toml", bytes), .environment = {}, .flags = {}});
+    models::ModelSpec spec{.name = "layers", .input = {3, 16, 16}, .classes = 10};
     spec.layers = read.config.model.layer;
-    build_model(spec);
+    models::build_model(spec);
   });
 }
 
 /// Reads a machine for replays, and estimates a step with its numbers.
 void machine(Bytes bytes) {
   answer([&] {
-    const comm::Machine machine = read_machine(as_file("machine.toml", bytes));
+    const comm::Machine machine = cli::read_machine(as_file("machine.toml", bytes));
     for (const int devices : {1, 3, 1 << 20}) {
       machine.compute_seconds(1e12, devices - 1, 1, 1);
       machine.message_seconds(1e6, 0, devices - 1);
@@ -154,8 +155,8 @@ void algorithms(Bytes bytes) {
 void choices(Bytes bytes) {
   const std::string text(bytes.begin(), bytes.end());
   answer([&] {
-    const std::string printed = Choices::parse(text).to_string();
-    CHECK(Choices::parse(printed).to_string() == printed, "{}", printed);
+    const std::string printed = plan::Choices::parse(text).to_string();
+    CHECK(plan::Choices::parse(printed).to_string() == printed, "{}", printed);
   });
 }
 
@@ -166,7 +167,7 @@ void inspect(Bytes bytes) {
                                            "x.csv", "x.tfrecord", "x.gz",   "x",     "x.tokens"};
   if (bytes.empty()) return;
   const auto path = as_file(kNames[bytes[0] % std::size(kNames)], bytes.subspan(1));
-  answer([&] { inspect_data(path); });
+  answer([&] { cli::inspect_data(path); });
   std::filesystem::remove(path);  // otherwise it would be one of the folder's files
 }
 

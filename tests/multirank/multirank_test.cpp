@@ -26,7 +26,7 @@
 namespace tutti {
 namespace {
 
-const std::vector<GradientEntry> kEntries{
+const std::vector<exchange::GradientEntry> kEntries{
     {"fc", 400}, {"conv3", 200000}, {"bn3", 64}, {"conv2", 5000}, {"conv1", 4}};
 
 float gradient(int step, int replica, size_t i) {
@@ -38,13 +38,13 @@ float gradient(int step, int replica, size_t i) {
 }
 
 std::vector<float> train(comm::Communicator& c, int replicas, int steps) {
-  GradientExchange exchange(c, ReplicaMap(replicas, c.size(), c.rank()),
-                            partition_buckets(kEntries, 8192));
+  exchange::GradientExchange exchange(c, exchange::ReplicaMap(replicas, c.size(), c.rank()),
+                                      exchange::partition_buckets(kEntries, 8192));
   std::vector<float> sums;
   for (int step = 0; step < steps; ++step) {
     for (int local = 0; local < exchange.map().local_count(); ++local)
       for (int b = 0; b < exchange.buckets(); ++b) {
-        const Bucket& bucket = exchange.layout().buckets[static_cast<size_t>(b)];
+        const exchange::Bucket& bucket = exchange.layout().buckets[static_cast<size_t>(b)];
         for (size_t i = bucket.begin / 4; i < (bucket.begin + bucket.bytes) / 4; ++i)
           exchange.slot(local)[i] = gradient(step, exchange.map().replica(local), i);
         exchange.ready(local, b);
@@ -125,8 +125,8 @@ void check_bits(comm::Communicator& c) {
 // reduction.
 template <class What>
 void fault(comm::Communicator& c, What what) {
-  GradientExchange exchange(c, ReplicaMap(c.size(), c.size(), c.rank()),
-                            partition_buckets(kEntries, 1 << 20));
+  exchange::GradientExchange exchange(c, exchange::ReplicaMap(c.size(), c.size(), c.rank()),
+                                      exchange::partition_buckets(kEntries, 1 << 20));
   for (int step = 0; step < 5; ++step) {
     exchange.ready(0, 0);
     exchange.wait(0);

@@ -31,8 +31,9 @@ double slowest(comm::Communicator& c, Work work) {
 }
 
 void measure(comm::Communicator& c, size_t bytes) {
-  GradientExchange exchange(c, ReplicaMap(c.size(), c.size(), c.rank()),
-                            partition_buckets(std::vector<GradientEntry>{{"g", bytes}}, bytes));
+  exchange::GradientExchange exchange(
+      c, exchange::ReplicaMap(c.size(), c.size(), c.rank()),
+      exchange::partition_buckets(std::vector<exchange::GradientEntry>{{"g", bytes}}, bytes));
   std::vector<float> source(bytes / 4, 1.0f);
   std::vector<float> target(bytes / 4, 2.0f);
   const auto write_gradient = [&](int step) {

@@ -58,16 +58,16 @@ class NoAllocation : public testing::TestWithParam<std::tuple<DType, int>> {};
 
 TEST_P(NoAllocation, InAStep) {
   const auto [dtype, threads] = GetParam();
-  const TrainingGraph training = small_residual_net(dtype, 2);
-  const CpuBackend backend;
-  const Plan plan =
-      compile(training.graph, backend, {.threads = threads, .layout = "b16c", .measure = false});
-  Executor executor(plan, backend);
-  Weights weights(plan.variables, 1);
+  const train::TrainingGraph training = small_residual_net(dtype, 2);
+  const backend::CpuBackend backend;
+  const plan::Plan plan = plan::compile(training.graph, backend,
+                                        {.threads = threads, .layout = "b16c", .measure = false});
+  plan::Executor executor(plan, backend);
+  train::Weights weights(plan.variables, 1);
   weights.initialise(1);
-  Buffer gradients(plan.variables.parameter_bytes),
+  device::Buffer gradients(plan.variables.parameter_bytes),
       images(plan.desc(training.inputs[0].value).bytes()), labels(64);
-  ReplicaState replica = weights.replica(0);
+  plan::ReplicaState replica = weights.replica(0);
   replica.gradients = gradients.data();
   executor.bind(replica);
   const auto step = [&] {

@@ -64,31 +64,32 @@ bool read(int argc, char** argv, Asked& asked) {
 
 ScienceStep step_of(const Asked& asked) {
   const bool full = asked.network.ends_with("-full");
-  PlanOptions options{.layout = full ? "auto" : "last", .measure = full};
+  plan::PlanOptions options{.layout = full ? "auto" : "last", .measure = full};
   if (asked.error > 0) options.most_error = asked.error;
   if (full) options.threads = 2;
   if (!asked.layout.empty()) options.layout = asked.layout;
-  SplitSettings split{.slabs = 1};
+  split::SplitSettings split{.slabs = 1};
   if (full) split = {.threads = 2};
   const int64_t batch = asked.batch > 0 ? asked.batch : full ? 1 : 2;
   return run_step(
       science_network(asked.network, asked.bf16 ? DType::bf16 : DType::f32, batch, split),
-      CpuBackend(), options,
+      backend::CpuBackend(), options,
       {.data = asked.data, .weights = asked.weights, .inputs = asked.inputs});
 }
 
 void write(const Asked& asked, ScienceStep step) {
-  std::vector<TensorRef> tensors{step.in.ref(), step.target.ref(), step.out.ref(), step.loss.ref()};
+  std::vector<keep::TensorRef> tensors{step.in.ref(), step.target.ref(), step.out.ref(),
+                                       step.loss.ref()};
   if (!step.source.bytes.empty()) tensors.push_back(step.source.ref());
-  for (NamedTensor& t : step.model) {
+  for (keep::NamedTensor& t : step.model) {
     t.name = "weight." + t.name;
     tensors.push_back(t.ref());
   }
-  for (NamedTensor& t : step.gradients) {
+  for (keep::NamedTensor& t : step.gradients) {
     t.name = "gradient." + t.name;
     tensors.push_back(t.ref());
   }
-  write_safetensors(asked.file, tensors, {{"network", asked.network}});
+  keep::write_safetensors(asked.file, tensors, {{"network", asked.network}});
   std::printf("layout %s\n", step.layout.c_str());
   for (const auto& [kernel, steps] : step.kernels) std::printf("%4d %s\n", steps, kernel.c_str());
 }

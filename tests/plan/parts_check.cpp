@@ -16,7 +16,7 @@
 namespace tutti::test {
 namespace {
 
-using TensorOf = std::function<const NamedTensor&(const ScienceStep&)>;
+using TensorOf = std::function<const keep::NamedTensor&(const ScienceStep&)>;
 
 /// Sums a tensor over the steps of all ranks, mean over replicas.
 std::vector<float> sum_of(const std::vector<ScienceStep>& steps, int replicas,
@@ -47,7 +47,7 @@ std::string Parts::text() const {
                      spatial.empty() ? "1" : fmt::format("{}", fmt::join(spatial, "x")), replicas);
 }
 
-PlanOptions parts_options(const std::string& layout) {
+plan::PlanOptions parts_options(const std::string& layout) {
   return {.layout = layout, .measure = false};
 }
 
@@ -56,15 +56,16 @@ std::vector<ScienceStep> serial_steps(const Parts& parts, int64_t slabs) {
       science_network(parts.network, DType::f32, parts.batch, {.slabs = slabs}, parts.rectifiers);
   std::vector<ScienceStep> steps;
   for (int r = 0; r < parts.replicas; ++r)
-    steps.push_back(run_step(serial, CpuBackend(), parts_options(parts.layout), data_of(parts, r)));
+    steps.push_back(
+        run_step(serial, backend::CpuBackend(), parts_options(parts.layout), data_of(parts, r)));
   return steps;
 }
 
 std::vector<ScienceStep> part_steps(const Parts& parts) {
-  const CpuBackend backend;
+  const backend::CpuBackend backend;
   std::vector<ScienceStep> got(static_cast<size_t>(parts.ranks()));
   comm::run_ranks(parts.ranks(), [&](comm::Communicator& communicator) {
-    const PartGrid grid(parts.spatial, 1, parts.ranks(), communicator.rank());
+    const split::PartGrid grid(parts.spatial, 1, parts.ranks(), communicator.rank());
     got[static_cast<size_t>(communicator.rank())] = run_part(
         science_network(parts.network, DType::f32, parts.batch,
                         {.slabs = parts.slabs, .grid = grid}, parts.rectifiers),
@@ -89,11 +90,13 @@ PartsDistance expect_serial(const Parts& parts, const std::vector<ScienceStep>& 
     EXPECT_LT(apart, 1e-4) << "rank " << r << " of " << parts.text();  // also fails for NaN
     d.out = std::max(d.out, apart);
   }
-  const TensorOf loss = [](const ScienceStep& step) -> const NamedTensor& { return step.loss; };
+  const TensorOf loss = [](const ScienceStep& step) -> const keep::NamedTensor& {
+    return step.loss;
+  };
   d.loss = std::abs(sum_of(got, parts.replicas, loss)[0] - sum_of(want, parts.replicas, loss)[0]);
   EXPECT_LE(d.loss, 1e-5) << parts.text();
   for (size_t i = 0; i < want.front().gradients.size(); ++i) {
-    const TensorOf tensor = [i](const ScienceStep& step) -> const NamedTensor& {
+    const TensorOf tensor = [i](const ScienceStep& step) -> const keep::NamedTensor& {
       return step.gradients[i];
     };
     const std::string& name = want.front().gradients[i].name;
@@ -125,7 +128,7 @@ PartsDistance expect_serial(const Parts& parts, double gradients) {
 bool expect_same_bits(const Parts& parts, const std::vector<ScienceStep>& once,
                       const std::vector<ScienceStep>& again) {
   bool same = true;
-  const auto compare = [&](const NamedTensor& a, const NamedTensor& b) {
+  const auto compare = [&](const keep::NamedTensor& a, const keep::NamedTensor& b) {
     EXPECT_TRUE(a.bytes == b.bytes) << a.name << " of " << parts.text();
     same = same && a.bytes == b.bytes;
   };

@@ -25,7 +25,7 @@ struct Parts {
 
 /// Returns the options of every plan here. Channels last has direct convolutions for every
 /// instruction set; in blocks of 16 channels a machine without AVX-512 has only reference loops.
-PlanOptions parts_options(const std::string& layout = "last");
+plan::PlanOptions parts_options(const std::string& layout = "last");
 
 /// Returns the step of each replica on one rank, which shares nothing but may cut its samples into
 /// slabs.

@@ -48,7 +48,7 @@ void expect_same_network(const std::vector<ScienceStep>& seen,
   for (size_t r = 0; r < seen.size(); ++r) {
     EXPECT_LT(far(held[r].out, seen[r].out), 1e-5);
     for (size_t i = 0; i < seen[r].gradients.size(); ++i) {
-      const NamedTensor& want = seen[r].gradients[i];
+      const keep::NamedTensor& want = seen[r].gradients[i];
       if (is_zero(numbers_of(want))) continue;
       EXPECT_LT(far(held[r].gradients[i], want), 1e-4) << want.name;
     }

@@ -55,13 +55,13 @@ TEST(SharedRectifiers, ComputesTheSameWhereNothingFlips) {
 
 /// Inner slabs need no rows of other parts, so their tiles come before the wait.
 TEST(SharedSlabs, ComputesInnerOnesBeforeItWaits) {
-  const PartGrid grid({2}, 1, 2, 0);
+  const split::PartGrid grid({2}, 1, 2, 0);
   for (const Rectifiers rectifiers : {Rectifiers::relu, Rectifiers::gelu}) {
-    const Plan plan = compile(
+    const plan::Plan plan = plan::compile(
         science_network("cosmoflow2", DType::f32, 1, {.slabs = 4, .grid = grid}, rectifiers).graph,
-        CpuBackend(), parts_options());
+        backend::CpuBackend(), parts_options());
     int some = 0;
-    for (const PlanBand& band : plan.bands) {
+    for (const plan::PlanBand& band : plan.bands) {
       if (band.early.empty()) continue;
       ++some;
       EXPECT_FALSE(band.waits.empty());

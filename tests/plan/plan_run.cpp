@@ -7,8 +7,8 @@ namespace tutti::test {
 
 namespace {
 
-TrainingGraphSpec small_step(int64_t batch) {
-  TrainingGraphSpec spec;
+train::TrainingGraphSpec small_step(int64_t batch) {
+  train::TrainingGraphSpec spec;
   spec.model.input = {3, 8, 8};
   spec.model.batch = batch;
   spec.optimizer.momentum = 0.9f;
@@ -18,12 +18,13 @@ TrainingGraphSpec small_step(int64_t batch) {
   return spec;
 }
 
-LayerTable layer(const std::string& type, std::vector<std::pair<std::string, LayerValue>> keys) {
+models::LayerTable layer(const std::string& type,
+                         std::vector<std::pair<std::string, models::LayerValue>> keys) {
   keys.insert(keys.begin(), {"type", type});
   return {keys};
 }
 
-LayerTable convolution(int64_t channels, int64_t stride) {
+models::LayerTable convolution(int64_t channels, int64_t stride) {
   return layer("conv", {{"channels", channels},
                         {"kernel", int64_t{3}},
                         {"stride", stride},
@@ -33,18 +34,18 @@ LayerTable convolution(int64_t channels, int64_t stride) {
 
 }  // namespace
 
-TrainingGraph small_residual_net(DType activations, int64_t batch) {
-  TrainingGraphSpec spec = small_step(batch);
+train::TrainingGraph small_residual_net(DType activations, int64_t batch) {
+  train::TrainingGraphSpec spec = small_step(batch);
   spec.model.name = "resnet8";
   spec.model.activations = activations;
-  return make_training_graph(spec);
+  return train::make_training_graph(spec);
 }
 
-TrainingGraph small_smooth_net(int64_t batch) {
-  TrainingGraphSpec spec = small_step(batch);
+train::TrainingGraph small_smooth_net(int64_t batch) {
+  train::TrainingGraphSpec spec = small_step(batch);
   spec.model.name = "layers";
   spec.model.classes = 10;
-  std::vector<LayerTable>& layers = spec.model.layers;
+  std::vector<models::LayerTable>& layers = spec.model.layers;
   const std::string gelu = "gelu";
   for (const int64_t channels : {16, 32, 64}) {
     const std::string first = "in" + std::to_string(channels),
@@ -60,24 +61,24 @@ TrainingGraph small_smooth_net(int64_t batch) {
   }
   layers.push_back(layer("global_average", {}));
   layers.push_back(layer("dense", {}));
-  return make_training_graph(spec);
+  return train::make_training_graph(spec);
 }
 
-PlanRun run_once(const TrainingGraph& training, const Backend& backend,
-                 const PlanOptions& options) {
-  const Plan plan = compile(training.graph, backend, options);
-  Executor executor(plan, backend);
-  Weights weights(plan.variables, 1);
+PlanRun run_once(const train::TrainingGraph& training, const backend::Backend& backend,
+                 const plan::PlanOptions& options) {
+  const plan::Plan plan = plan::compile(training.graph, backend, options);
+  plan::Executor executor(plan, backend);
+  train::Weights weights(plan.variables, 1);
   weights.initialise(7);
-  Buffer gradients(plan.variables.parameter_bytes);
-  ReplicaState replica = weights.replica(0);
+  device::Buffer gradients(plan.variables.parameter_bytes);
+  plan::ReplicaState replica = weights.replica(0);
   replica.gradients = gradients.data();
   executor.bind(replica);
   executor.set_scalar(training.lr, 0.05f);
   executor.set_scalar(training.gradient_scale, 1.0f);
 
   const TensorDesc& desc = plan.desc(training.inputs[0].value);
-  Buffer images(desc.bytes()), labels(static_cast<size_t>(plan.batch) * sizeof(int32_t));
+  device::Buffer images(desc.bytes()), labels(static_cast<size_t>(plan.batch) * sizeof(int32_t));
   Rng rng(3, Purpose::test, 0);
   int64_t at[4];
   for (at[0] = 0; at[0] < desc.shape[0]; ++at[0])
@@ -99,18 +100,18 @@ PlanRun run_once(const TrainingGraph& training, const Backend& backend,
   executor.run({.seed = 1});
   PlanRun result;
   result.loss = *static_cast<const float*>(executor.result(training.losses.front()));
-  const auto keep = [](std::map<std::string, std::vector<float>>& into, const Variable& variable,
-                       const std::byte* arena) {
+  const auto keep = [](std::map<std::string, std::vector<float>>& into,
+                       const plan::Variable& variable, const std::byte* arena) {
     std::vector<float>& plain = into[variable.name];
     plain.resize(static_cast<size_t>(variable.desc.elements()));
-    export_plain(variable, arena, plain.data());
+    plan::export_plain(variable, arena, plain.data());
   };
-  for (const Variable& variable : plan.variables.parameters)
+  for (const plan::Variable& variable : plan.variables.parameters)
     keep(result.gradients, variable, gradients.data());
   executor.update({.seed = 1});
-  for (const Variable& variable : plan.variables.parameters)
+  for (const plan::Variable& variable : plan.variables.parameters)
     keep(result.parameters, variable, weights.parameters());
-  for (const Variable& variable : plan.variables.statistics)
+  for (const plan::Variable& variable : plan.variables.statistics)
     keep(result.statistics, variable, weights.statistics(0));
   return result;
 }

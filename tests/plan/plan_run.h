@@ -16,12 +16,13 @@ struct PlanRun {
       statistics;  ///< after one update
 };
 
-TrainingGraph small_residual_net(DType activations, int64_t batch);
+train::TrainingGraph small_residual_net(DType activations, int64_t batch);
 /// Returns a residual network in f32 whose activations are GELUs: it compares nothing, so its
 /// gradients change only by rounding, on any processor (rectifiers.h).
-TrainingGraph small_smooth_net(int64_t batch);
+train::TrainingGraph small_smooth_net(int64_t batch);
 
 /// Runs one step: pack, forward and backward, update.
-PlanRun run_once(const TrainingGraph& training, const Backend& backend, const PlanOptions& options);
+PlanRun run_once(const train::TrainingGraph& training, const backend::Backend& backend,
+                 const plan::PlanOptions& options);
 
 }  // namespace tutti::test

@@ -12,80 +12,82 @@ namespace tutti::test {
 namespace {
 
 /// Finds the factor by which a ReLU multiplies negative numbers; none: the activation is no ReLU.
-std::optional<float> slope_of(const ActivationAttributes& a) {
-  if (a.kind == ActivationKind::relu) return 0.0f;
-  if (a.kind == ActivationKind::leaky_relu) return a.slope;
+std::optional<float> slope_of(const ops::ActivationAttributes& a) {
+  if (a.kind == ops::ActivationKind::relu) return 0.0f;
+  if (a.kind == ops::ActivationKind::leaky_relu) return a.slope;
   return {};
 }
 
 /// An op that ends in a ReLU: the op without it, null if it is only the ReLU, and the ReLU's slope.
 struct Rectifier {
-  OpPtr before;
+  graph::OpPtr before;
   std::optional<float> slope{};  ///< none: the op ends in no ReLU
 };
 
-Rectifier rectifier_of(const OpPtr& op) {
-  if (const auto* norm = dynamic_cast<const BatchNormApply*>(op.get()); norm && norm->relu())
-    return {std::make_shared<BatchNormApply>(false, norm->residual()), 0.0f};
-  if (const auto* conv = dynamic_cast<const Conv*>(op.get()); conv && conv->activation())
+Rectifier rectifier_of(const graph::OpPtr& op) {
+  if (const auto* norm = dynamic_cast<const ops::BatchNormApply*>(op.get()); norm && norm->relu())
+    return {std::make_shared<ops::BatchNormApply>(false, norm->residual()), 0.0f};
+  if (const auto* conv = dynamic_cast<const ops::Conv*>(op.get()); conv && conv->activation())
     if (const std::optional<float> slope = slope_of(*conv->activation()))
-      return {std::make_shared<Conv>(conv->conv(), conv->bias()), slope};
-  if (const auto* alone = dynamic_cast<const Activation*>(op.get()))
+      return {std::make_shared<ops::Conv>(conv->conv(), conv->bias()), slope};
+  if (const auto* alone = dynamic_cast<const ops::Activation*>(op.get()))
     if (const std::optional<float> slope = slope_of(alone->activation())) return {nullptr, slope};
   return {op};
 }
 
-bool is_maximum(const OpPtr& op) {
-  const auto* pool = dynamic_cast<const Pool*>(op.get());
-  return pool && pool->pool().kind == PoolKind::max;
+bool is_maximum(const graph::OpPtr& op) {
+  const auto* pool = dynamic_cast<const ops::Pool*>(op.get());
+  return pool && pool->pool().kind == ops::PoolKind::max;
 }
 
 /// Returns the mean over the same windows.
-OpPtr average_of(const OpPtr& maximum) {
-  PoolAttributes attributes = dynamic_cast<const Pool&>(*maximum).pool();
-  attributes.kind = PoolKind::average;
-  return std::make_shared<Pool>(attributes);
+graph::OpPtr average_of(const graph::OpPtr& maximum) {
+  ops::PoolAttributes attributes = dynamic_cast<const ops::Pool&>(*maximum).pool();
+  attributes.kind = ops::PoolKind::average;
+  return std::make_shared<ops::Pool>(attributes);
 }
 
-Value bound(Graph& graph, const ValueInfo& info) {
+graph::Value bound(graph::Graph& graph, const graph::ValueInfo& info) {
   switch (info.role) {
-    case Role::input: return graph.input(info.name, info.type.desc, info.type.batched);
-    case Role::parameter: return graph.parameter(info.name, info.type.desc.shape, info.init);
-    case Role::statistic: return graph.statistic(info.name, info.type.desc.shape, info.init);
-    case Role::scalar: return graph.scalar(info.name);
-    case Role::result: return {};
-    case Role::state:
-    case Role::gradient:
-    case Role::table: break;
+    case graph::Role::input: return graph.input(info.name, info.type.desc, info.type.batched);
+    case graph::Role::parameter: return graph.parameter(info.name, info.type.desc.shape, info.init);
+    case graph::Role::statistic: return graph.statistic(info.name, info.type.desc.shape, info.init);
+    case graph::Role::scalar: return graph.scalar(info.name);
+    case graph::Role::result: return {};
+    case graph::Role::state:
+    case graph::Role::gradient:
+    case graph::Role::table: break;
   }
   CHECK(false, "'{}' in a forward graph", info.name);
 }
 
 /// Appends y of the node, which has a ReLU, in the requested form.
-Value append_rectified(Rectified& made, const Node& node, const std::vector<Value>& in,
-                       Rectifiers rectifiers) {
-  Graph& graph = made.graph.graph;
+graph::Value append_rectified(Rectified& made, const graph::Node& node,
+                              const std::vector<graph::Value>& in, Rectifiers rectifiers) {
+  graph::Graph& graph = made.graph.graph;
   if (rectifiers == Rectifiers::seen) {
-    const Value y = graph.append(node.name, node.op, in).front();
+    const graph::Value y = graph.append(node.name, node.op, in).front();
     // The copy is plain like all outputs, and y keeps its layout.
-    made.masks.push_back(graph.append1(node.name + ".seen", std::make_shared<Scale>(1.0f), {y}));
+    made.masks.push_back(
+        graph.append1(node.name + ".seen", std::make_shared<ops::Scale>(1.0f), {y}));
     graph.mark_output(made.masks.back());
     return y;
   }
   const Rectifier had = rectifier_of(node.op);
-  const Value x = had.before ? graph.append(node.name, had.before, in).front() : in.front();
+  const graph::Value x = had.before ? graph.append(node.name, had.before, in).front() : in.front();
   if (rectifiers == Rectifiers::gelu)
-    return graph.append1(
-        node.name + ".gelu",
-        std::make_shared<Activation>(ActivationAttributes{.kind = ActivationKind::gelu}), {x});
+    return graph.append1(node.name + ".gelu",
+                         std::make_shared<ops::Activation>(
+                             ops::ActivationAttributes{.kind = ops::ActivationKind::gelu}),
+                         {x});
   made.masks.push_back(graph.input(node.name + ".mask", graph.type(x).desc));
-  const auto scaled = [&](const std::string& name, Value v, float by) {
-    return graph.append1(node.name + name, std::make_shared<Scale>(by), {v});
+  const auto scaled = [&](const std::string& name, graph::Value v, float by) {
+    return graph.append1(node.name + name, std::make_shared<ops::Scale>(by), {v});
   };
-  const Value held =
-      graph.append1(node.name + ".held", std::make_shared<Mul>(), {x, made.masks.back()});
+  const graph::Value held =
+      graph.append1(node.name + ".held", std::make_shared<ops::Mul>(), {x, made.masks.back()});
   if (*had.slope == 0) return held;
-  return graph.append1(node.name + ".leaky", std::make_shared<Add>(),
+  return graph.append1(node.name + ".leaky", std::make_shared<ops::Add>(),
                        {scaled(".above", held, 1 - *had.slope), scaled(".below", x, *had.slope)});
 }
 
@@ -101,15 +103,15 @@ const char* name_of(Rectifiers rectifiers) {
   return "?";
 }
 
-Rectified rectify(const Graph& old, Rectifiers rectifiers) {
+Rectified rectify(const graph::Graph& old, Rectifiers rectifiers) {
   Rectified made;
-  Graph& graph = made.graph.graph;
-  std::vector<Value>& of = made.graph.of;
-  for (const ValueInfo& info : old.values()) of.push_back(bound(graph, info));
-  const auto at = [&](Value v) -> Value& { return of[static_cast<size_t>(v.id)]; };
-  for (const Node& node : old.nodes()) {
-    std::vector<Value> in;
-    for (const Value v : node.in) in.push_back(at(v));
+  graph::Graph& graph = made.graph.graph;
+  std::vector<graph::Value>& of = made.graph.of;
+  for (const graph::ValueInfo& info : old.values()) of.push_back(bound(graph, info));
+  const auto at = [&](graph::Value v) -> graph::Value& { return of[static_cast<size_t>(v.id)]; };
+  for (const graph::Node& node : old.nodes()) {
+    std::vector<graph::Value> in;
+    for (const graph::Value v : node.in) in.push_back(at(v));
     if (rectifiers != Rectifiers::relu && rectifier_of(node.op).slope) {
       at(node.out[0]) = append_rectified(made, node, in, rectifiers);
       continue;
@@ -118,10 +120,10 @@ Rectified rectify(const Graph& old, Rectifiers rectifiers) {
       at(node.out[0]) = graph.append(node.name, average_of(node.op), in).front();
       continue;  // no node reads the winners in a forward graph
     }
-    const std::vector<Value> out = graph.append(node.name, node.op, in);
+    const std::vector<graph::Value> out = graph.append(node.name, node.op, in);
     for (size_t i = 0; i < out.size(); ++i) at(node.out[i]) = out[i];
   }
-  for (const Value v : old.outputs()) graph.mark_output(at(v));
+  for (const graph::Value v : old.outputs()) graph.mark_output(at(v));
   return made;
 }
 

@@ -27,11 +27,12 @@ const char* name_of(Rectifiers rectifiers);
 constexpr double kFlipped = 0.25;
 
 struct Rectified {
-  Rewritten graph;
-  std::vector<Value> masks;  ///< for each ReLU in order: its result (seen), or the input (held)
+  ops::Rewritten graph;
+  std::vector<graph::Value>
+      masks;  ///< for each ReLU in order: its result (seen), or the input (held)
 };
 
 /// Rewrites `graph`, a forward graph before any other rewrite.
-Rectified rectify(const Graph& graph, Rectifiers rectifiers);
+Rectified rectify(const graph::Graph& graph, Rectifiers rectifiers);
 
 }  // namespace tutti::test

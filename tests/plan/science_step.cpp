@@ -28,23 +28,23 @@ constexpr std::string_view kFull = "-full", kWide = "-wide";
 /// Signals of 3 channels at 24 samples in pieces of 4: with numbers for sequences of which some
 /// positions are padding, or with two numbers at each sample.
 ScienceNetwork encoder_of(bool whole, DType activations, int64_t batch) {
-  ModelSpec spec{.name = "sequence-encoder",
-                 .task = TaskKind::regress,
-                 .input = {3, 24},
-                 .input_field = "signals",
-                 .target_field = "target",
-                 .batch = batch,
-                 .classes = 5,
-                 .width = 48,
-                 .hidden = {80},
-                 .depth = 2,
-                 .heads = 3,
-                 .kernel = 4,
-                 .activations = activations};
+  models::ModelSpec spec{.name = "sequence-encoder",
+                         .task = models::TaskKind::regress,
+                         .input = {3, 24},
+                         .input_field = "signals",
+                         .target_field = "target",
+                         .batch = batch,
+                         .classes = 5,
+                         .width = 48,
+                         .hidden = {80},
+                         .depth = 2,
+                         .heads = 3,
+                         .kernel = 4,
+                         .activations = activations};
   spec.inputs = {{.name = "signals", .sample = {3, 24}}};
   if (whole) spec.inputs.push_back({.name = "padding", .sample = {6}});
   spec.targets = {{.name = "target", .sample = whole ? Shape{5} : Shape{2, 24}}};
-  const ModelGraph built = build_model(spec);
+  const models::ModelGraph built = models::build_model(spec);
   ScienceNetwork n{built.graph, built.inputs[0].value, built.targets[0].value,
                    built.outputs[0].prediction, built.losses[0]};
   if (whole) n.source = built.inputs[1].value;
@@ -55,116 +55,125 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
   const bool full = name.ends_with(kFull), wide = name.ends_with(kWide);
   if (full || wide) name.remove_suffix(kFull.size());
   ScienceNetwork n;
-  Graph& g = n.graph;
+  graph::Graph& g = n.graph;
   if (name == "deepcam") {
     const int64_t height = full ? 768 : wide ? 128 : 64, width = full ? 1152 : 96;
     n.in = g.input("fields", {activations, {batch, 16, height, width}, {}});
-    n.out = deepcam_logits(g, n.in,
-                           full ? DeepCamSpec{} : DeepCamSpec{.divisor = 8, .middle_blocks = 2});
+    n.out = models::deepcam_logits(
+        g, n.in,
+        full ? models::DeepCamSpec{} : models::DeepCamSpec{.divisor = 8, .middle_blocks = 2});
     n.target = g.input("labels", {DType::i32, {batch, height, width}, {}});
     const std::array frequencies{0.986267818390377, 0.0004578708870701058, 0.01327431072255291};
-    SoftmaxCrossEntropyAttributes loss{.class_weights = {}, .mean_over = MeanOver::labels};
+    ops::SoftmaxCrossEntropyAttributes loss{.class_weights = {},
+                                            .mean_over = ops::MeanOver::labels};
     for (const double f : frequencies)
       loss.class_weights.push_back(static_cast<float>(std::pow(f, -0.125)));
-    n.loss = softmax_cross_entropy(g, "loss", n.out, n.target, loss);
+    n.loss = ops::softmax_cross_entropy(g, "loss", n.out, n.target, loss);
   } else if (name == "spectra") {
     // Here layers that parts share come before one that reads a whole field.
     n.in = g.input("volume", {activations, {batch, 4, 32, 32, 32}, {}});
-    const Value x = conv(g, "conv1", n.in,
-                         {.out_channels = 16, .kernel = in_all(3), .pad = in_all(1), .bias = true});
-    n.out =
-        dense(g, "fc", power_spectrum(g, "power", activation(g, "gelu", x, ActivationKind::gelu)),
-              {.outputs = 4});
+    const graph::Value x = ops::conv(
+        g, "conv1", n.in,
+        {.out_channels = 16, .kernel = ops::in_all(3), .pad = ops::in_all(1), .bias = true});
+    n.out = ops::dense(
+        g, "fc",
+        ops::power_spectrum(g, "power", ops::activation(g, "gelu", x, ops::ActivationKind::gelu)),
+        {.outputs = 4});
     n.target = g.input("target", {DType::f32, {batch, 4}, {}});
-    n.loss = pointwise_loss(g, "loss", n.out, n.target, {.kind = PointwiseLossKind::mse});
+    n.loss = ops::pointwise_loss(g, "loss", n.out, n.target, {.kind = ops::PointwiseLossKind::mse});
   } else if (name == "gpt2") {
     const int64_t positions = full ? 64 : 24;
-    const Gpt2Spec spec =
-        full ? Gpt2Spec{}
-             : Gpt2Spec{.vocabulary = 61, .context = 32, .depth = 2, .width = 48, .heads = 3};
+    const models::Gpt2Spec spec =
+        full ? models::Gpt2Spec{}
+             : models::Gpt2Spec{
+                   .vocabulary = 61, .context = 32, .depth = 2, .width = 48, .heads = 3};
     n.in = g.input("tokens", {DType::i32, {batch, positions}, {}});
     n.target = g.input("next", {DType::i32, {batch, positions}, {}});
-    const TokenLabels next = count_tokens(g, "count", n.target, spec.vocabulary);
-    const TokenLosses losses =
-        token_loss(g, "loss", gpt2_logits(g, n.in, {}, activations, spec), next);
+    const ops::TokenLabels next = ops::count_tokens(g, "count", n.target, spec.vocabulary);
+    const ops::TokenLosses losses =
+        ops::token_loss(g, "loss", models::gpt2_logits(g, n.in, {}, activations, spec), next);
     n.out = losses.surprise;
     n.loss = losses.loss;
   } else if (name == "llama") {
-    const LlamaSpec spec{.vocabulary = 61,
-                         .depth = 2,
-                         .width = 48,
-                         .heads = 6,
-                         .key_heads = 2,
-                         .hidden = 80,
-                         .base = 500};
+    const models::LlamaSpec spec{.vocabulary = 61,
+                                 .depth = 2,
+                                 .width = 48,
+                                 .heads = 6,
+                                 .key_heads = 2,
+                                 .hidden = 80,
+                                 .base = 500};
     n.in = g.input("tokens", {DType::i32, {batch, 24}, {}});
     n.target = g.input("next", {DType::i32, {batch, 24}, {}});
-    const TokenLabels next = count_tokens(g, "count", n.target, spec.vocabulary);
-    const TokenLosses losses =
-        token_loss(g, "loss", llama_logits(g, n.in, {}, activations, spec), next);
+    const ops::TokenLabels next = ops::count_tokens(g, "count", n.target, spec.vocabulary);
+    const ops::TokenLosses losses =
+        ops::token_loss(g, "loss", models::llama_logits(g, n.in, {}, activations, spec), next);
     n.out = losses.surprise;
     n.loss = losses.loss;
   } else if (name == "vit") {
     n.in = g.input("image", {activations, {batch, 3, full ? 224 : 24, full ? 224 : 32}, {}});
-    VitSpec spec{.encoder = {.width = 192, .heads = 3}};
+    models::VitSpec spec{.encoder = {.width = 192, .heads = 3}};
     if (!full) spec = {.classes = 10, .patch = 8, .encoder = {.depth = 2, .width = 48, .heads = 3}};
-    n.out = convert(g, "prediction", vit_logits(g, n.in, spec), DType::f32);
+    n.out = ops::convert(g, "prediction", models::vit_logits(g, n.in, spec), DType::f32);
     n.target = g.input("target", {DType::f32, {batch, spec.classes}, {}});
-    n.loss = pointwise_loss(g, "loss", n.out, n.target, {.kind = PointwiseLossKind::mse});
+    n.loss = ops::pointwise_loss(g, "loss", n.out, n.target, {.kind = ops::PointwiseLossKind::mse});
   } else if (name == "resnet50") {
     const int64_t side = full ? 224 : 64;
-    const ModelSpec spec{.classes = full ? 1000 : 10, .width = full ? 64 : 8};
+    const models::ModelSpec spec{.classes = full ? 1000 : 10, .width = full ? 64 : 8};
     n.in = g.input("image", {activations, {batch, 3, side, side}, {}});
-    n.out = convert(g, "prediction", imagenet_resnet_logits(g, n.in, spec, 50), DType::f32);
+    n.out = ops::convert(g, "prediction", models::imagenet_resnet_logits(g, n.in, spec, 50),
+                         DType::f32);
     n.target = g.input("labels", {DType::i32, {batch}, {}});
-    n.loss = softmax_cross_entropy(g, "loss", n.out, n.target);
+    n.loss = ops::softmax_cross_entropy(g, "loss", n.out, n.target);
   } else if (name == "resnet44") {
     n.in = g.input("image", {activations, {batch, 3, 32, 32}, {}});
-    n.out = convert(g, "prediction", cifar_resnet_logits(g, n.in, {.classes = 10}, 44), DType::f32);
+    n.out = ops::convert(g, "prediction", models::cifar_resnet_logits(g, n.in, {.classes = 10}, 44),
+                         DType::f32);
     n.target = g.input("labels", {DType::i32, {batch}, {}});
-    n.loss = softmax_cross_entropy(g, "loss", n.out, n.target);
+    n.loss = ops::softmax_cross_entropy(g, "loss", n.out, n.target);
   } else if (name == "sequence" || name == "sequence-samples") {
     return encoder_of(name == "sequence", activations, batch);
   } else if (name == "transformer") {
     const int64_t positions = full ? 64 : 17;
-    TransformerSpec spec{.dropout = 0};
+    models::TransformerSpec spec{.dropout = 0};
     if (!full)
       spec = {.vocabulary = 61, .depth = 2, .width = 48, .heads = 3, .hidden = 80, .dropout = 0};
     n.in = g.input("tokens", {DType::i32, {batch, positions}, {}});
     n.source = g.input("source", {DType::i32, {batch, full ? 64 : 24}, {}});
     n.target = g.input("next", {DType::i32, {batch, positions}, {}});
-    const TokenLabels next = count_tokens(g, "count", n.target, spec.vocabulary);
-    const TokenLosses losses =
-        token_loss(g, "loss", transformer_logits(g, n.source, n.in, activations, spec), next,
-                   {.label_smoothing = 0.1f});
+    const ops::TokenLabels next = ops::count_tokens(g, "count", n.target, spec.vocabulary);
+    const ops::TokenLosses losses =
+        ops::token_loss(g, "loss", models::transformer_logits(g, n.source, n.in, activations, spec),
+                        next, {.label_smoothing = 0.1f});
     n.out = losses.surprise;
     n.loss = losses.loss;
   } else if (name == "fc-densenet") {
     // Three blocks down and up: one number at each position, as for potentials.
     n.in = g.input("pattern", {activations, {batch, 1, 32, 32}, {}});
-    n.out = fc_densenet_prediction(g, n.in,
-                                   {.outputs = 1,
-                                    .layers = {2, 1, 2},
-                                    .bottleneck = 2,
-                                    .growth = 6,
-                                    .first = 8,
-                                    .dropout = 0});
+    n.out = models::fc_densenet_prediction(g, n.in,
+                                           {.outputs = 1,
+                                            .layers = {2, 1, 2},
+                                            .bottleneck = 2,
+                                            .growth = 6,
+                                            .first = 8,
+                                            .dropout = 0});
     n.target = g.input("target", {DType::f32, {batch, 1, 32, 32}, {}});
-    n.loss = pointwise_loss(g, "loss", n.out, n.target, {.kind = PointwiseLossKind::huber});
+    n.loss =
+        ops::pointwise_loss(g, "loss", n.out, n.target, {.kind = ops::PointwiseLossKind::huber});
   } else if (name == "vgg") {
     n.in = g.input("pattern", {activations, {batch, 1, 64, 64}, {}});
-    n.out =
-        vgg_bn_logits(g, n.in, {.classes = 4, .width = 8, .hidden = {16, 16}, .dropout = 0.0f}, 11);
+    n.out = models::vgg_bn_logits(
+        g, n.in, {.classes = 4, .width = 8, .hidden = {16, 16}, .dropout = 0.0f}, 11);
     n.target = g.input("target", {DType::f32, {batch, 4}, {}});
-    n.loss = pointwise_loss(g, "loss", n.out, n.target, {.kind = PointwiseLossKind::huber});
+    n.loss =
+        ops::pointwise_loss(g, "loss", n.out, n.target, {.kind = ops::PointwiseLossKind::huber});
   } else {
     CHECK((name == "cosmoflow2" || name == "cosmoflow3") && !wide, "no network {}", name);
     const int64_t side = full ? 128 : 32, channels = full ? 32 : 16;
     n.in = g.input("volume", {activations, {batch, 4, side, side, side}, {}});
-    n.out = cosmoflow_prediction(g, n.in,
-                                 {.kernel = name.back() - '0', .channels = channels, .dropout = 0});
+    n.out = models::cosmoflow_prediction(
+        g, n.in, {.kernel = name.back() - '0', .channels = channels, .dropout = 0});
     n.target = g.input("target", {DType::f32, {batch, 4}, {}});
-    n.loss = pointwise_loss(g, "loss", n.out, n.target, {.kind = PointwiseLossKind::mse});
+    n.loss = ops::pointwise_loss(g, "loss", n.out, n.target, {.kind = ops::PointwiseLossKind::mse});
   }
   g.mark_output(n.out);
   g.mark_output(n.loss);
@@ -173,7 +182,7 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
 
 ScienceNetwork rectified_of(const ScienceNetwork& n, Rectifiers rectifiers) {
   Rectified made = rectify(n.graph, rectifiers);
-  const auto at = [&](Value v) { return made.graph.of[static_cast<size_t>(v.id)]; };
+  const auto at = [&](graph::Value v) { return made.graph.of[static_cast<size_t>(v.id)]; };
   ScienceNetwork rectified{made.graph.graph, at(n.in),   at(n.target),
                            at(n.out),        at(n.loss), made.masks};
   if (n.source.valid()) rectified.source = at(n.source);
@@ -188,8 +197,8 @@ int32_t random_number(const std::string& name, const TensorDesc& desc, Rng& rng)
 }
 
 /// Makes random numbers of the type, in plain layout.
-NamedTensor random_tensor(const std::string& name, const TensorDesc& desc, uint64_t data) {
-  NamedTensor made{name, desc, std::vector<std::byte>(desc.bytes())};
+keep::NamedTensor random_tensor(const std::string& name, const TensorDesc& desc, uint64_t data) {
+  keep::NamedTensor made{name, desc, std::vector<std::byte>(desc.bytes())};
   Rng rng(3 + data, Purpose::test, desc.dtype == DType::i32);
   for (int64_t i = 0; i < desc.elements(); ++i) {
     std::byte* const at = made.bytes.data() + static_cast<size_t>(i) * size_of(desc.dtype);
@@ -205,12 +214,12 @@ NamedTensor random_tensor(const std::string& name, const TensorDesc& desc, uint6
 }
 
 /// Reads the tensor from the file with inputs, if there is one, else makes random numbers.
-NamedTensor tensor_of(const std::string& name, const TensorDesc& desc, const StepData& data) {
+keep::NamedTensor tensor_of(const std::string& name, const TensorDesc& desc, const StepData& data) {
   if (data.inputs.empty()) return random_tensor(name, desc, data.data);
-  const SafetensorsFile file(data.inputs);
-  const SafetensorsFile::Entry* entry = file.find(name);
+  const keep::SafetensorsFile file(data.inputs);
+  const keep::SafetensorsFile::Entry* entry = file.find(name);
   CHECK(entry != nullptr, "{} has no '{}'", data.inputs, name);
-  NamedTensor taken = file.read(*entry);
+  keep::NamedTensor taken = file.read(*entry);
   CHECK(taken.desc == desc, "{}: '{}' is {} {}, not {} {}", data.inputs, name,
         name_of(taken.desc.dtype), taken.desc.shape.to_string(), name_of(desc.dtype),
         desc.shape.to_string());
@@ -218,7 +227,7 @@ NamedTensor tensor_of(const std::string& name, const TensorDesc& desc, const Ste
 }
 
 /// Returns the bytes of a plain tensor in the plan's layout.
-std::vector<std::byte> laid_out(const NamedTensor& plain, const TensorDesc& desc) {
+std::vector<std::byte> laid_out(const keep::NamedTensor& plain, const TensorDesc& desc) {
   std::vector<std::byte> bytes(desc.bytes());
   const size_t size = size_of(desc.dtype);
   std::array<int64_t, Shape::kMaxRank> index{};
@@ -233,10 +242,10 @@ std::vector<std::byte> laid_out(const NamedTensor& plain, const TensorDesc& desc
 }
 
 /// Returns 1 where the result of a ReLU is positive.
-NamedTensor mask_of(const NamedTensor& seen) {
+keep::NamedTensor mask_of(const keep::NamedTensor& seen) {
   CHECK(seen.desc.dtype == DType::f32, "'{}' is {}, masks are f32", seen.name,
         name_of(seen.desc.dtype));
-  NamedTensor mask = seen;
+  keep::NamedTensor mask = seen;
   for (size_t i = 0; i < mask.bytes.size() / sizeof(float); ++i) {
     float value = 0;
     std::memcpy(&value, mask.bytes.data() + i * sizeof(float), sizeof(float));
@@ -246,8 +255,8 @@ NamedTensor mask_of(const NamedTensor& seen) {
   return mask;
 }
 
-NamedTensor copied(const std::string& name, const TensorDesc& desc, const void* data) {
-  NamedTensor made{name, desc, std::vector<std::byte>(desc.bytes())};
+keep::NamedTensor copied(const std::string& name, const TensorDesc& desc, const void* data) {
+  keep::NamedTensor made{name, desc, std::vector<std::byte>(desc.bytes())};
   std::memcpy(made.bytes.data(), data, made.bytes.size());
   return made;
 }
@@ -255,47 +264,47 @@ NamedTensor copied(const std::string& name, const TensorDesc& desc, const void* 
 }  // namespace
 
 ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch,
-                               const SplitSettings& split, Rectifiers rectifiers) {
+                               const split::SplitSettings& split, Rectifiers rectifiers) {
   ScienceNetwork plain = forward_of(name, activations, batch);
   if (rectifiers != Rectifiers::relu) plain = rectified_of(plain, rectifiers);
-  const Rewritten cut = split_samples(plain.graph, split);
-  const Rewritten forward = fuse_forward(cut.graph);
-  Rewritten fused =
-      in_turn(forward, fuse_heads(forward.graph, forward.graph.with_role(Role::parameter)));
-  const auto at = [](const Rewritten& rewritten, Value v) {
+  const ops::Rewritten cut = split::split_samples(plain.graph, split);
+  const ops::Rewritten forward = ops::fuse_forward(cut.graph);
+  ops::Rewritten fused = ops::in_turn(
+      forward, ops::fuse_heads(forward.graph, forward.graph.with_role(graph::Role::parameter)));
+  const auto at = [](const ops::Rewritten& rewritten, graph::Value v) {
     return rewritten.of[static_cast<size_t>(v.id)];
   };
   const size_t first_backward = fused.graph.nodes().size();
-  differentiate(fused.graph, std::array{at(fused, at(cut, plain.loss))});
-  Rewritten lean = recompute_activations(fused.graph, first_backward);
-  const Rewritten summed = fold_row_sums(lean.graph);
-  const Rewritten tied = fold_lookup_sums(summed.graph);
-  Rewritten folded = fold_residual_sums(tied.graph);
-  const auto last = [&](Value v) {
+  ops::differentiate(fused.graph, std::array{at(fused, at(cut, plain.loss))});
+  ops::Rewritten lean = ops::recompute_activations(fused.graph, first_backward);
+  const ops::Rewritten summed = ops::fold_row_sums(lean.graph);
+  const ops::Rewritten tied = ops::fold_lookup_sums(summed.graph);
+  ops::Rewritten folded = ops::fold_residual_sums(tied.graph);
+  const auto last = [&](graph::Value v) {
     return at(folded, at(tied, at(summed, at(lean, at(fused, at(cut, v))))));
   };
   ScienceNetwork made{folded.graph, last(plain.in), last(plain.target), last(plain.out),
                       last(plain.loss)};
-  for (const Value v : plain.masks) made.masks.push_back(last(v));
+  for (const graph::Value v : plain.masks) made.masks.push_back(last(v));
   if (plain.source.valid()) made.source = last(plain.source);
   return made;
 }
 
-bool has_fast_blocks() { return onednn_effective_isa().starts_with("avx512"); }
+bool has_fast_blocks() { return backend::onednn_effective_isa().starts_with("avx512"); }
 
 namespace {
 
-ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& executor,
-                     const StepData& data) {
-  Weights weights(plan.variables, 1);
+ScienceStep run_plan(const ScienceNetwork& network, const plan::Plan& plan,
+                     plan::Executor& executor, const StepData& data) {
+  train::Weights weights(plan.variables, 1);
   weights.initialise(7);
-  if (!data.weights.empty()) weights.import_model(SafetensorsFile(data.weights));
-  Buffer gradients(plan.variables.parameter_bytes);
-  ReplicaState replica = weights.replica(0);
+  if (!data.weights.empty()) weights.import_model(keep::SafetensorsFile(data.weights));
+  device::Buffer gradients(plan.variables.parameter_bytes);
+  plan::ReplicaState replica = weights.replica(0);
   replica.gradients = gradients.data();
   executor.bind(replica);
   ScienceStep step;
-  const auto plain = [&](Value v) {
+  const auto plain = [&](graph::Value v) {
     TensorDesc desc = plan.desc(v);
     desc.layout = Layout::plain();
     return desc;
@@ -326,29 +335,30 @@ ScienceStep run_plan(const ScienceNetwork& network, const Plan& plan, Executor& 
   for (size_t i = 0; data.held == nullptr && i < network.masks.size(); ++i)
     step.seen.push_back(copied(network.graph[network.masks[i]].name, plain(network.masks[i]),
                                executor.result(network.masks[i])));
-  for (const Variable& variable : plan.variables.parameters) {
-    NamedTensor& gradient = step.gradients.emplace_back(
-        NamedTensor{variable.name, {DType::f32, variable.desc.shape, {}}, {}});
+  for (const plan::Variable& variable : plan.variables.parameters) {
+    keep::NamedTensor& gradient = step.gradients.emplace_back(
+        keep::NamedTensor{variable.name, {DType::f32, variable.desc.shape, {}}, {}});
     gradient.bytes.resize(gradient.desc.bytes());
-    export_plain(variable, gradients.data(), reinterpret_cast<float*>(gradient.bytes.data()));
+    plan::export_plain(variable, gradients.data(), reinterpret_cast<float*>(gradient.bytes.data()));
   }
-  step.model = materialise(weights.model_tensors(weights.parameters(), weights.statistics(0)));
+  step.model =
+      keep::materialise(weights.model_tensors(weights.parameters(), weights.statistics(0)));
   step.layout = plan.layout;
-  for (const PlanBand& band : plan.bands)
-    for (const Step& s : band.steps) ++step.kernels[s.kernel];
+  for (const plan::PlanBand& band : plan.bands)
+    for (const plan::Step& s : band.steps) ++step.kernels[s.kernel];
   return step;
 }
 
 }  // namespace
 
-ScienceStep run_step(const ScienceNetwork& network, const Backend& backend,
-                     const PlanOptions& options, const StepData& data) {
-  const Plan plan = compile(network.graph, backend, options);
-  Executor executor(plan, backend);
+ScienceStep run_step(const ScienceNetwork& network, const backend::Backend& backend,
+                     const plan::PlanOptions& options, const StepData& data) {
+  const plan::Plan plan = plan::compile(network.graph, backend, options);
+  plan::Executor executor(plan, backend);
   return run_plan(network, plan, executor, data);
 }
 
-std::span<const float> numbers_of(const NamedTensor& t) {
+std::span<const float> numbers_of(const keep::NamedTensor& t) {
   return {reinterpret_cast<const float*>(t.bytes.data()), t.bytes.size() / sizeof(float)};
 }
 
@@ -362,12 +372,12 @@ double far(std::span<const float> a, std::span<const float> b) {
   return std::sqrt(apart) / (std::sqrt(size) + 1e-6);
 }
 
-ScienceStep run_part(const ScienceNetwork& network, const Backend& backend,
-                     const PlanOptions& options, const PartGrid& grid,
+ScienceStep run_part(const ScienceNetwork& network, const backend::Backend& backend,
+                     const plan::PlanOptions& options, const split::PartGrid& grid,
                      comm::Communicator& communicator, const StepData& data) {
-  const Plan plan = compile(network.graph, backend, options);
-  Executor executor(plan, backend);
-  PartExchange parts(communicator, grid, plan, executor);
+  const plan::Plan plan = plan::compile(network.graph, backend, options);
+  plan::Executor executor(plan, backend);
+  train::PartExchange parts(communicator, grid, plan, executor);
   executor.set_exchanges(parts);
   return run_plan(network, plan, executor, data);
 }

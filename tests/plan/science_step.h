@@ -17,10 +17,10 @@ namespace tutti::test {
 
 /// A network with its loss and gradients, fused as for training.
 struct ScienceNetwork {
-  Graph graph;
-  Value in, target, out, loss;
-  std::vector<Value> masks = {};  ///< see Rectified
-  Value source = {};              ///< a second input, tokens; invalid: there is none
+  graph::Graph graph;
+  graph::Value in, target, out, loss;
+  std::vector<graph::Value> masks = {};  ///< see Rectified
+  graph::Value source = {};              ///< a second input, tokens; invalid: there is none
 };
 
 /// Makes "cosmoflow2", "cosmoflow3" (the kernel's size; without dropout), "deepcam" or "resnet50":
@@ -29,7 +29,7 @@ struct ScienceNetwork {
 /// "deepcam-wide" has few channels at a height of which four parts are multiples of all strides.
 /// `split`: how samples are cut and shared.
 ScienceNetwork science_network(const std::string& name, DType activations, int64_t batch,
-                               const SplitSettings& split = {.slabs = 1},
+                               const split::SplitSettings& split = {.slabs = 1},
                                Rectifiers rectifiers = Rectifiers::relu);
 
 /// Whether convolutions in blocks of 16 channels are fast here, by the instruction set that oneDNN
@@ -38,13 +38,13 @@ bool has_fast_blocks();
 
 /// The results. They are f32, except labels and tokens, i32, and `in`, of the activations' type.
 struct ScienceStep {
-  std::vector<NamedTensor> model;      ///< parameters and, after the pass, statistics
-  std::vector<NamedTensor> gradients;  ///< by the parameter's name
-  NamedTensor in, target, out, loss;
-  std::vector<NamedTensor> seen = {};       ///< results of ReLUs, for Rectifiers::seen
-  NamedTensor source = {};                  ///< only if the network has one
-  std::string layout = {};                  ///< the plan's
-  std::map<std::string, int> kernels = {};  ///< how many steps of the plan each kernel computes
+  std::vector<keep::NamedTensor> model;      ///< parameters and, after the pass, statistics
+  std::vector<keep::NamedTensor> gradients;  ///< by the parameter's name
+  keep::NamedTensor in, target, out, loss;
+  std::vector<keep::NamedTensor> seen = {};  ///< results of ReLUs, for Rectifiers::seen
+  keep::NamedTensor source = {};             ///< only if the network has one
+  std::string layout = {};                   ///< the plan's
+  std::map<std::string, int> kernels = {};   ///< how many steps of the plan each kernel computes
 };
 
 /// The data of a step.
@@ -56,18 +56,18 @@ struct StepData {
 };
 
 /// Initial weights, inputs and targets are the same for the same network, batch and `data`.
-ScienceStep run_step(const ScienceNetwork& network, const Backend& backend,
-                     const PlanOptions& options, const StepData& data = {});
+ScienceStep run_step(const ScienceNetwork& network, const backend::Backend& backend,
+                     const plan::PlanOptions& options, const StepData& data = {});
 
 /// Does the same on this rank as a part of its replica: loss and gradients are its share.
-ScienceStep run_part(const ScienceNetwork& network, const Backend& backend,
-                     const PlanOptions& options, const PartGrid& grid,
+ScienceStep run_part(const ScienceNetwork& network, const backend::Backend& backend,
+                     const plan::PlanOptions& options, const split::PartGrid& grid,
                      comm::Communicator& communicator, const StepData& data);
 
-std::span<const float> numbers_of(const NamedTensor& t);
+std::span<const float> numbers_of(const keep::NamedTensor& t);
 /// Returns the relative distance in the 2-norm.
 double far(std::span<const float> a, std::span<const float> b);
-inline double far(const NamedTensor& a, const NamedTensor& b) {
+inline double far(const keep::NamedTensor& a, const keep::NamedTensor& b) {
   return far(numbers_of(a), numbers_of(b));
 }
 

@@ -17,11 +17,11 @@ namespace tutti::test {
 namespace {
 
 /// Whether it is the gradient of a bias before a batch norm, which removes the mean again.
-bool is_rounding(const NamedTensor& gradient) {
+bool is_rounding(const keep::NamedTensor& gradient) {
   return std::ranges::all_of(numbers_of(gradient), [](double x) { return std::abs(x) < 1e-6; });
 }
 
-const PlanOptions kPlain{.layout = "plain", .tile_bytes = size_t{1} << 40, .measure = false};
+const plan::PlanOptions kPlain{.layout = "plain", .tile_bytes = size_t{1} << 40, .measure = false};
 
 /// A network with its ReLUs unchanged, or decided by the reference beforehand.
 struct Decided {
@@ -32,8 +32,8 @@ struct Decided {
   ScienceNetwork cut(int64_t slabs = 1) const {
     return science_network(network, DType::f32, 2, {.slabs = slabs}, rectifiers);
   }
-  ScienceStep run(const ScienceNetwork& made, const Backend& backend,
-                  const PlanOptions& options) const {
+  ScienceStep run(const ScienceNetwork& made, const backend::Backend& backend,
+                  const plan::PlanOptions& options) const {
     return run_step(made, backend, options,
                     {.held = rectifiers == Rectifiers::held ? &seen : nullptr});
   }
@@ -55,7 +55,7 @@ std::vector<Decided> cases_of(const std::string& network) {
   Decided seen{network, Rectifiers::seen};
   const ScienceNetwork made = seen.cut();
   if (made.masks.empty()) return {Decided{network}};
-  seen.seen = seen.run(made, ReferenceBackend(), kPlain);
+  seen.seen = seen.run(made, backend::ReferenceBackend(), kPlain);
   return {{network, Rectifiers::relu, seen.seen}, {network, Rectifiers::held, seen.seen}};
 }
 
@@ -75,12 +75,12 @@ class Science : public testing::TestWithParam<const char*> {};
 
 TEST_P(Science, CpuPlansAgreeWithTheReference) {
   for (const Decided& c : cases_of(GetParam())) {
-    const ScienceStep want = c.run(c.cut(), ReferenceBackend(), kPlain);
+    const ScienceStep want = c.run(c.cut(), backend::ReferenceBackend(), kPlain);
     for (const char* layout : {"b16c", "last"})
       if (is_tried(c.network, layout))
-        expect_near(
-            c.run(c.cut(), CpuBackend(), {.threads = 2, .layout = layout, .measure = false}), want,
-            c.apart(), fmt::format("{}, {}", layout, name_of(c.rectifiers)));
+        expect_near(c.run(c.cut(), backend::CpuBackend(),
+                          {.threads = 2, .layout = layout, .measure = false}),
+                    want, c.apart(), fmt::format("{}, {}", layout, name_of(c.rectifiers)));
   }
 }
 
@@ -93,11 +93,11 @@ constexpr Cut kCuts[] = {{2, "plain"}, {2, "b16c"}, {2, "last"}, {4, "last"}};
 
 TEST_P(Science, SlabsComputeTheSame) {
   for (const Decided& c : cases_of(GetParam())) {
-    const ScienceStep want = c.run(c.cut(), ReferenceBackend(), kPlain);
+    const ScienceStep want = c.run(c.cut(), backend::ReferenceBackend(), kPlain);
     for (const auto& [slabs, layout] : kCuts) {
       // Where something may flip, bounds are wide: the same network with held ReLUs tests more.
       if (!is_tried(c.network, layout) || (c.flips() && slabs != 4)) continue;
-      expect_near(c.run(c.cut(slabs), CpuBackend(),
+      expect_near(c.run(c.cut(slabs), backend::CpuBackend(),
                         {.threads = 2, .layout = layout, .tile_bytes = 1, .measure = false}),
                   want, c.apart(),
                   fmt::format("{} slabs, {}, {}", slabs, layout, name_of(c.rectifiers)));
@@ -109,9 +109,10 @@ TEST_P(Science, SlabsComputeTheSame) {
 /// Eight rows are four slabs, whether there are two threads, eight or twelve.
 TEST(Science, TransposedConvolutionsAreCutIntoSlabs) {
   for (const int threads : {2, 8, 12}) {
-    const Graph graph = science_network("deepcam", DType::f32, 1, {.threads = threads}).graph;
+    const graph::Graph graph =
+        science_network("deepcam", DType::f32, 1, {.threads = threads}).graph;
     int found = 0;
-    for (const Node& node : graph.nodes()) {
+    for (const graph::Node& node : graph.nodes()) {
       if (node.op->name() != "conv_transpose") continue;
       ++found;
       const Shape& shape = graph.shape(node.out[0]);
@@ -123,13 +124,13 @@ TEST(Science, TransposedConvolutionsAreCutIntoSlabs) {
 
 /// Backward needs the rows of a batch norm's result; both are computed again instead of kept.
 TEST(Science, BatchNormsAreNotKeptForTheirRows) {
-  const Graph graph = science_network("deepcam", DType::f32, 1, {.threads = 2}).graph;
+  const graph::Graph graph = science_network("deepcam", DType::f32, 1, {.threads = 2}).graph;
   int again = 0;
-  for (const Node& node : graph.nodes()) {
+  for (const graph::Node& node : graph.nodes()) {
     if (node.op->name() != "gather_rows" || !node.name.ends_with(" again")) continue;
     const int producer = graph[node.in[0]].producer;
     if (producer < 0) continue;
-    const Node& made = graph.nodes()[static_cast<size_t>(producer)];
+    const graph::Node& made = graph.nodes()[static_cast<size_t>(producer)];
     if (made.op->name() == "batch_norm_apply" && made.name.ends_with(" again")) ++again;
   }
   EXPECT_GT(again, 10);
@@ -139,13 +140,13 @@ TEST(Science, BatchNormsAreNotKeptForTheirRows) {
 /// tiles.
 TEST(Science, LogitsAndPartsOfATiedGradientAreNotStored) {
   const ScienceNetwork n = science_network("gpt2", DType::f32, 4);
-  const Plan plan =
-      compile(n.graph, CpuBackend(), {.threads = 2, .layout = "last", .measure = false});
-  const Value logits = n.graph.find("lm_head"), part = n.graph.find("lm_head.dw");
+  const plan::Plan plan = plan::compile(n.graph, backend::CpuBackend(),
+                                        {.threads = 2, .layout = "last", .measure = false});
+  const graph::Value logits = n.graph.find("lm_head"), part = n.graph.find("lm_head.dw");
   ASSERT_TRUE(logits.valid() && part.valid());
-  EXPECT_EQ(plan.place(logits).base, kTile);
-  EXPECT_EQ(plan.place(part).base, kGradients);
-  for (const Node& node : n.graph.nodes())
+  EXPECT_EQ(plan.place(logits).base, plan::kTile);
+  EXPECT_EQ(plan.place(part).base, plan::kGradients);
+  for (const graph::Node& node : n.graph.nodes())
     if (node.op->name() == "lookup_grad") {
       EXPECT_EQ(plan.place(part).offset, plan.place(node.out[0]).offset);
     }
@@ -154,13 +155,13 @@ TEST(Science, LogitsAndPartsOfATiedGradientAreNotStored) {
 /// Parts of the gradient of a weight for source, target and output are not stored either.
 TEST(Science, PartsOfAGradientOfThreeLayersAreNotStored) {
   const ScienceNetwork n = science_network("transformer", DType::f32, 4);
-  const Plan plan =
-      compile(n.graph, CpuBackend(), {.threads = 2, .layout = "last", .measure = false});
-  const Value part = n.graph.find("lm_head.dw");
+  const plan::Plan plan = plan::compile(n.graph, backend::CpuBackend(),
+                                        {.threads = 2, .layout = "last", .measure = false});
+  const graph::Value part = n.graph.find("lm_head.dw");
   ASSERT_TRUE(part.valid());
-  EXPECT_EQ(plan.place(part).base, kGradients);
+  EXPECT_EQ(plan.place(part).base, plan::kGradients);
   int lookups = 0;
-  for (const Node& node : n.graph.nodes()) {
+  for (const graph::Node& node : n.graph.nodes()) {
     if (node.op->name() != "lookup_grad") continue;
     ++lookups;
     EXPECT_EQ(plan.place(part).offset, plan.place(node.out[0]).offset);
@@ -171,9 +172,9 @@ TEST(Science, PartsOfAGradientOfThreeLayersAreNotStored) {
 
 /// Results of a depthwise convolution for the pointwise one behind it are not kept either.
 TEST(Science, DepthwiseResultsAreNotKept) {
-  const Graph graph = science_network("deepcam", DType::f32, 1, {.threads = 2}).graph;
+  const graph::Graph graph = science_network("deepcam", DType::f32, 1, {.threads = 2}).graph;
   int forward = 0, again = 0;
-  for (const Node& node : graph.nodes()) {
+  for (const graph::Node& node : graph.nodes()) {
     if (node.op->name() != "conv" || graph.shape(node.in[1])[1] != 1) continue;
     node.name.ends_with(" again") ? ++again : ++forward;
   }

@@ -16,35 +16,36 @@
 #include "tutti/train/network/weights.h"
 
 namespace tutti::test {
+using exchange::Shard, exchange::shard_bounds, plan::Executor, plan::Plan;
 namespace {
 
-using Kind = OptimizerKind;
+using Kind = config::OptimizerKind;
 
 constexpr int kSteps = 2;
 constexpr size_t kFloat = sizeof(float);
 
-TrainingGraph network(const OptimizerSection& optimizer, bool sharded = false) {
-  TrainingGraphSpec spec;
+train::TrainingGraph network(const config::OptimizerSection& optimizer, bool sharded = false) {
+  train::TrainingGraphSpec spec;
   spec.model.name = "resnet8";
   spec.model.input = {3, 8, 8};
   spec.model.batch = 4;
   spec.optimizer = optimizer;
   spec.sharded_update = sharded;
   spec.bucket_bytes = 256 << 10;
-  return make_training_graph(spec);
+  return train::make_training_graph(spec);
 }
 
-Plan planned(const TrainingGraph& training, int threads) {
-  return compile(training.graph, CpuBackend(),
-                 {.threads = threads, .layout = "b16c", .measure = false});
+Plan planned(const train::TrainingGraph& training, int threads) {
+  return plan::compile(training.graph, backend::CpuBackend(),
+                       {.threads = threads, .layout = "b16c", .measure = false});
 }
 
-BucketLayout layout_of(const Plan& plan) {
-  BucketLayout layout;
+exchange::BucketLayout layout_of(const Plan& plan) {
+  exchange::BucketLayout layout;
   layout.bytes = plan.variables.parameter_bytes;
-  for (const Variable& v : plan.variables.parameters) layout.offsets.push_back(v.offset);
-  for (const PlanBucket& slice : plan.buckets) {
-    Bucket& bucket = layout.buckets.emplace_back();
+  for (const plan::Variable& v : plan.variables.parameters) layout.offsets.push_back(v.offset);
+  for (const plan::PlanBucket& slice : plan.buckets) {
+    exchange::Bucket& bucket = layout.buckets.emplace_back();
     bucket.begin = slice.offset;
     bucket.bytes = slice.bytes;
     for (size_t i = 0; i < layout.offsets.size(); ++i)
@@ -57,20 +58,20 @@ BucketLayout layout_of(const Plan& plan) {
 /// Fills in the sums of gradients of a step, the same on all ranks.
 void fill_gradients(const Plan& plan, int step, std::byte* gradients) {
   for (size_t i = 0; i < plan.variables.parameters.size(); ++i) {
-    const Variable& variable = plan.variables.parameters[i];
+    const plan::Variable& variable = plan.variables.parameters[i];
     Rng rng(static_cast<uint64_t>(step), Purpose::test, i);
     std::vector<float> plain(static_cast<size_t>(variable.desc.elements()));
     for (float& x : plain) x = rng.normal();
-    import_plain(variable, plain.data(), gradients);
+    plan::import_plain(variable, plain.data(), gradients);
   }
 }
 
 /// One rank: weights, states and gradients of its own.
 struct Rank {
   Executor executor;
-  Weights weights;
-  Buffer gradients;
-  Rank(const TrainingGraph& training, const Plan& plan, const Backend& backend)
+  train::Weights weights;
+  device::Buffer gradients;
+  Rank(const train::TrainingGraph& training, const Plan& plan, const backend::Backend& backend)
       : executor(plan, backend), weights(plan.variables, 1),
         gradients(plan.variables.parameter_bytes) {
     weights.initialise(7);
@@ -82,7 +83,7 @@ struct Rank {
   }
   void step(const Plan& plan, int number) {
     fill_gradients(plan, number, gradients.data());
-    StepInfo info;
+    backend::StepInfo info;
     info.step = number;
     executor.update(info);
   }
@@ -92,7 +93,7 @@ struct Rank {
 struct Trained {
   std::vector<uint32_t> weights, state;
   Trained() = default;
-  Trained(const Plan& plan, const Weights& from)
+  Trained(const Plan& plan, const train::Weights& from)
       : weights(plan.variables.parameter_bytes / kFloat),
         state(weights.size() * plan.variables.state_kinds.size()) {
     std::memcpy(weights.data(), from.parameters(), weights.size() * kFloat);
@@ -100,8 +101,8 @@ struct Trained {
   }
 };
 
-Trained train_whole(const TrainingGraph& training, const Plan& plan) {
-  const CpuBackend backend;
+Trained train_whole(const train::TrainingGraph& training, const Plan& plan) {
+  const backend::CpuBackend backend;
   Rank rank(training, plan, backend);
   for (int step = 0; step < kSteps; ++step) rank.step(plan, step);
   return {plan, rank.weights};
@@ -127,22 +128,22 @@ class Sum {
 };
 
 /// One rank's exchanges: its range of every bucket, and norms' sums. The test gathers weights.
-class RankExchanges final : public Exchanges {
+class RankExchanges final : public plan::Exchanges {
  public:
   RankExchanges(const Plan& plan, const Executor& executor, int rank, int count, Sum& sum)
       : plan_(plan), executor_(executor), rank_(rank), count_(count), sum_(sum),
         layout_(layout_of(plan)) {}
   void start(int) override {}
   bool done(int exchange) override { return !sums_norms(exchange); }  // ranks meet in finish()
-  ExchangeOutput finish(int exchange) override {
-    ExchangeOutput output;
-    const auto at = std::ranges::find(plan_.buckets, exchange, &PlanBucket::exchange);
+  plan::ExchangeOutput finish(int exchange) override {
+    plan::ExchangeOutput output;
+    const auto at = std::ranges::find(plan_.buckets, exchange, &plan::PlanBucket::exchange);
     if (at != plan_.buckets.end()) {
       const Shard shard = shard_bounds(layout_, static_cast<int>(at - plan_.buckets.begin()),
                                        count_)[static_cast<size_t>(rank_)];
-      output.range = ExchangeOutput::Range{shard.begin, shard.end};
+      output.range = plan::ExchangeOutput::Range{shard.begin, shard.end};
     } else if (sums_norms(exchange)) {
-      const PlanExchange& norms = plan_.exchanges[static_cast<size_t>(exchange)];
+      const plan::PlanExchange& norms = plan_.exchanges[static_cast<size_t>(exchange)];
       sum_(rank_, {reinterpret_cast<float*>(executor_.address(norms.out[0])),
                    static_cast<size_t>(norms.out_desc[0].elements())});
     }
@@ -152,18 +153,18 @@ class RankExchanges final : public Exchanges {
  private:
   bool sums_norms(int exchange) const {
     const auto node = static_cast<size_t>(plan_.exchanges[static_cast<size_t>(exchange)].node);
-    return dynamic_cast<const AllReduceNorms*>(plan_.graph.nodes()[node].op.get());
+    return dynamic_cast<const ops::AllReduceNorms*>(plan_.graph.nodes()[node].op.get());
   }
   const Plan& plan_;
   const Executor& executor_;
   int rank_, count_;
   Sum& sum_;
-  BucketLayout layout_;
+  exchange::BucketLayout layout_;
 };
 
-Trained train_sharded(const TrainingGraph& training, const Plan& plan, int count) {
-  const CpuBackend backend;
-  const BucketLayout layout = layout_of(plan);
+Trained train_sharded(const train::TrainingGraph& training, const Plan& plan, int count) {
+  const backend::CpuBackend backend;
+  const exchange::BucketLayout layout = layout_of(plan);
   std::vector<std::unique_ptr<Rank>> ranks;
   for (int r = 0; r < count; ++r) ranks.push_back(std::make_unique<Rank>(training, plan, backend));
   Sum sum(count);
@@ -203,17 +204,17 @@ Trained train_sharded(const TrainingGraph& training, const Plan& plan, int count
 
 struct Case {
   const char* name;
-  OptimizerSection optimizer;
+  config::OptimizerSection optimizer;
 };
 
 class ShardedUpdate : public testing::TestWithParam<Case> {};
 
 TEST_P(ShardedUpdate, HasTheBitsOfTheWhole) {
-  const TrainingGraph training = network(GetParam().optimizer);
+  const train::TrainingGraph training = network(GetParam().optimizer);
   Plan plan = planned(training, 2);
   ASSERT_GT(plan.buckets.size(), 1u);
   const Trained want = train_whole(training, plan);
-  const TrainingGraph in_shards = network(GetParam().optimizer, true);
+  const train::TrainingGraph in_shards = network(GetParam().optimizer, true);
   const Plan sharded = planned(in_shards, 2);
   for (const int ranks : {2, 5}) {
     const Trained got = train_sharded(in_shards, sharded, ranks);
@@ -251,11 +252,11 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name; });
 
 /// Returns the gradient's norm in a step, from plain copies in double precision.
-double norm_in_double(const Plan& plan, const Buffer& gradients, double scale) {
+double norm_in_double(const Plan& plan, const device::Buffer& gradients, double scale) {
   double sum = 0;
-  for (const Variable& variable : plan.variables.parameters) {
+  for (const plan::Variable& variable : plan.variables.parameters) {
     std::vector<float> plain(static_cast<size_t>(variable.desc.elements()));
-    export_plain(variable, gradients.data(), plain.data());
+    plan::export_plain(variable, gradients.data(), plain.data());
     for (const float g : plain) sum += static_cast<double>(g) * static_cast<double>(g);
   }
   return std::abs(scale) * std::sqrt(sum);
@@ -268,14 +269,14 @@ struct Clipped {
   std::vector<float> before, after, gradients;
 };
 Clipped clipped_step(double limit, size_t bucket_bytes) {
-  TrainingGraphSpec spec;
+  train::TrainingGraphSpec spec;
   spec.model.name = "resnet8";
   spec.model.input = {3, 8, 8};
   spec.model.batch = 4;
   spec.optimizer.clip_norm = limit;
   spec.bucket_bytes = bucket_bytes;
-  const TrainingGraph training = make_training_graph(spec);
-  const CpuBackend backend;
+  const train::TrainingGraph training = train::make_training_graph(spec);
+  const backend::CpuBackend backend;
   const Plan plan = planned(training, 2);
   Rank rank(training, plan, backend);
   const auto* const w = reinterpret_cast<const float*>(rank.weights.parameters());
@@ -318,32 +319,32 @@ TEST(Clipping, BucketsChangeNoBitOfTheNorm) {
 }
 
 /// Counts the executor's calls; gradients stay where they are.
-struct Counting final : Exchanges {
+struct Counting final : plan::Exchanges {
   std::vector<int> finished;   ///< by exchange
   int late = -1, ranged = -1;  ///< has not arrived yet; gives the range
-  ExchangeOutput::Range range;
+  plan::ExchangeOutput::Range range;
   explicit Counting(size_t exchanges) : finished(exchanges, 0) {}
   void start(int) override {}
   bool done(int exchange) override { return exchange != late; }
-  ExchangeOutput finish(int exchange) override {
+  plan::ExchangeOutput finish(int exchange) override {
     ++finished[static_cast<size_t>(exchange)];
-    return exchange == ranged ? ExchangeOutput{.range = range} : ExchangeOutput{};
+    return exchange == ranged ? plan::ExchangeOutput{.range = range} : plan::ExchangeOutput{};
   }
 };
 
 /// A single rank, and its calls of exchanges.
 struct Alone {
-  const TrainingGraph training;
-  const CpuBackend backend;
+  const train::TrainingGraph training;
+  const backend::CpuBackend backend;
   const Plan plan;
   Rank rank{training, plan, backend};
   Counting exchanges{plan.exchanges.size()};
   const size_t bytes = plan.buckets[0].bytes;
 
-  explicit Alone(const OptimizerSection& optimizer, int threads = 1)
+  explicit Alone(const config::OptimizerSection& optimizer, int threads = 1)
       : training(network(optimizer)),
-        plan(compile(training.graph, backend,
-                     {.threads = threads, .layout = "b16c", .measure = false})) {
+        plan(plan::compile(training.graph, backend,
+                           {.threads = threads, .layout = "b16c", .measure = false})) {
     exchanges.ranged = plan.buckets[0].exchange;
     exchanges.range = {0, bytes};
     rank.executor.set_exchanges(exchanges);
@@ -371,7 +372,7 @@ TEST(Update, WhatHasNotArrivedWaitsForSettle) {
 
 TEST(Update, RefusesRangesThatCutABlock) {
   const size_t bytes = Alone({.momentum = 0.9}).bytes;
-  const auto step_with = [&](ExchangeOutput::Range range) {
+  const auto step_with = [&](plan::ExchangeOutput::Range range) {
     Alone alone({.momentum = 0.9});
     alone.exchanges.range = range;
     alone.rank.step(alone.plan, 0);

@@ -52,7 +52,7 @@ class Noise final : public data::Dataset {
       {.name = "label", .class_names = std::vector<std::string>(4, "class")}};
 };
 
-using Settings = std::vector<std::pair<std::string, ConfigValue>>;
+using Settings = std::vector<std::pair<std::string, config::ConfigValue>>;
 struct Choice {
   std::string name;
   Settings settings;
@@ -138,7 +138,7 @@ const std::vector<Choice>& splits() {
 
 struct Case {
   std::string name;
-  RunConfig config;
+  config::RunConfig config;
   bool replay = false;
 };
 
@@ -154,7 +154,7 @@ comm::Machine some_machine() {
 /// Nothing where the program refuses the combination.
 std::optional<Case> case_of(const Choice& scheme, const Choice& codec, const Choice& split) {
   Case made{.name = scheme.name + "/" + codec.name + "/" + split.name, .config = {}};
-  RunConfig& config = made.config;
+  config::RunConfig& config = made.config;
   Settings settings = {{"model.name", text("resnet8")},
                        {"model.width", int64_t{4}},
                        {"model.classes", int64_t{4}},
@@ -173,15 +173,15 @@ std::optional<Case> case_of(const Choice& scheme, const Choice& codec, const Cho
                        {"data.transforms", std::vector<std::string>{"image: divide 255"}}};
   for (const Choice* choice : {&scheme, &codec, &split})
     settings.insert(settings.end(), choice->settings.begin(), choice->settings.end());
-  for (const auto& [key, value] : settings) find_config_key(key)->set(config, value);
+  for (const auto& [key, value] : settings) config::find_config_key(key)->set(config, value);
   made.replay = !config.replay.machine.empty();
   const bool shared = !config.parallel.spatial.empty() || config.parallel.tensor > 1 ||
                       config.parallel.pipeline > 1;
   config.run.replicas = shared ? 2 : 4;
   try {
-    validate(config);
+    train::validate(config);
     const comm::Machine machine = some_machine();
-    check_served_job(config, config.run.replicas, 1, made.replay ? &machine : nullptr);
+    train::check_served_job(config, config.run.replicas, 1, made.replay ? &machine : nullptr);
   } catch (const ConfigError&) {
     return std::nullopt;
   }
@@ -189,7 +189,7 @@ std::optional<Case> case_of(const Choice& scheme, const Choice& codec, const Cho
 }
 
 int ranks_of(const Case& made) {
-  if (applied_one_by_one(made.config, made.config.run.replicas)) return 1;
+  if (train::applied_one_by_one(made.config, made.config.run.replicas)) return 1;
   const auto gradients = static_cast<int>(made.config.sync.quorum);  // 0: one of each replica
   return gradients > 0 ? std::min(gradients, kRanks) : kRanks;
 }
@@ -199,37 +199,37 @@ void train_in(const Case& made, const fs::path& folder, const fs::path& resume) 
   static const Noise noise;
   fs::create_directories(folder / "checkpoints");
   comm::run_ranks(ranks_of(made), [&](comm::Communicator& communicator) {
-    const CpuBackend backend;
-    TrainerSpec spec;
+    const backend::CpuBackend backend;
+    train::TrainerSpec spec;
     spec.config = made.config;
     spec.place = {.directory = folder.string(),
                   .checkpoints = (folder / "checkpoints").string(),
                   .resume = resume.string(),
-                  .checksum = resume.empty() ? "" : manifest_checksum(resume),
+                  .checksum = resume.empty() ? "" : keep::manifest_checksum(resume),
                   .run_id = "run"};
     if (made.replay) spec.machine = some_machine();
     spec.backend = &backend;
     spec.communicator = &communicator;
     spec.data = {.train = &noise, .test = &noise};
-    train(spec);
+    train::train(spec);
   });
 }
 
 /// The bytes of all tensors of a checkpoint, and its numbers but for those of real time.
 std::map<std::string, std::string> content_of(const fs::path& checkpoint) {
   std::map<std::string, std::string> content;
-  const auto add = [&](const std::string& file, const SafetensorsFile& tensors) {
+  const auto add = [&](const std::string& file, const keep::SafetensorsFile& tensors) {
     for (const auto& entry : tensors.entries()) {
       const std::vector<std::byte> bytes = tensors.bytes(entry);
       content[file + ": " + entry.name] = {reinterpret_cast<const char*>(bytes.data()),
                                            bytes.size()};
     }
   };
-  const Checkpoint opened = open_checkpoint(checkpoint);
+  const keep::Checkpoint opened = keep::open_checkpoint(checkpoint);
   add("weights", opened.weights);
   add("state", opened.state);
   for (int64_t rank = 0; rank < opened.rank_files.count; ++rank)
-    add(fmt::format("rank {}", rank), open_rank_file(checkpoint, opened.rank_files, rank));
+    add(fmt::format("rank {}", rank), keep::open_rank_file(checkpoint, opened.rank_files, rank));
   for (const auto& [name, value] : opened.info.metrics)
     if (name != "wall_seconds" && name != "train_seconds" && !name.starts_with("compression_trial"))
       content["number " + name] = fmt::format("{}", value);

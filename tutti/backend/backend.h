@@ -16,7 +16,7 @@
 
 #include "tutti/graph/op.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 /// The inputs of a step besides its tensors.
 struct StepInfo {
@@ -104,7 +104,7 @@ class Kernel {
 /// The plan's request: an op, and the known facts about its operands. For batched operands
 /// dimension 0 is the tile.
 struct KernelRequest {
-  const Op* op = nullptr;
+  const graph::Op* op = nullptr;
   std::vector<TensorDesc> in, out;
   /// Operands whose layout (and for inputs also whose dtype) the kernel may choose: weights in,
   /// weight gradients out.
@@ -142,4 +142,4 @@ class Backend {
   virtual size_t tile_bytes() const { return size_t{1} << 20; }
 };
 
-}  // namespace tutti
+}  // namespace tutti::backend

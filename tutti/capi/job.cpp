@@ -200,44 +200,44 @@ using namespace tutti;
 using namespace tutti::capi;
 
 int tutti_comm_init(int* argc, char*** argv, const tutti_comm_init_options* options) {
-  return guarded([&] { begin(job_options(options), argc, argv); });
+  return capi::guarded([&] { begin(job_options(options), argc, argv); });
 }
 
 int tutti_comm_init_fortran_comm(int mpi_comm, const tutti_comm_init_options* options) {
-  return guarded([&] {
+  return capi::guarded([&] {
     if (!comm::MpiSession::running())
-      throw StateError("MPI is not running: a handle of its communicators has no meaning");
+      throw capi::StateError("MPI is not running: a handle of its communicators has no meaning");
     begin(job_options(options), mpi_comm);
   });
 }
 
 int tutti_comm_init_store(const tutti_comm_store* store, int rank, int size, const char* prefix,
                           const tutti_comm_init_options* options) {
-  return guarded([&] {
+  return capi::guarded([&] {
     refuse_second_job();
-    begin(job_options(options), StoreGroup{.store = std::make_shared<GivenStore>(store),
-                                           .prefix = &given(prefix, "prefix"),
-                                           .rank = rank,
-                                           .size = size});
+    begin(job_options(options), capi::StoreGroup{.store = std::make_shared<GivenStore>(store),
+                                                 .prefix = &capi::given(prefix, "prefix"),
+                                                 .rank = rank,
+                                                 .size = size});
   });
 }
 
 int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int size,
                         const tutti_comm_init_options* options) {
-  return guarded([&] {
+  return capi::guarded([&] {
     refuse_second_job();
-    JobOptions read = job_options(options);
-    const comm::HostAndPort at = comm::parse_address(&given(address, "address"));
+    capi::JobOptions read = job_options(options);
+    const comm::HostAndPort at = comm::parse_address(&capi::given(address, "address"));
     if (at.port == 0)
-      throw ConfigError(fmt::format(
+      throw ::ConfigError(fmt::format(
           "'{}' has port 0, of which other ranks could not know what it stands for", address));
     if (secret == nullptr) secret = std::getenv("TUTTI_STORE_SECRET");
     if (secret == nullptr || *secret == 0)
-      throw ConfigError(
+      throw ::ConfigError(
           "the job has no secret: give one, the same on every rank, or set TUTTI_STORE_SECRET");
     if (size < 1 || rank < 0 || rank >= size)
-      throw ConfigError(fmt::format("rank {} of {}", rank, size));
-    StoreGroup group{
+      throw ::ConfigError(fmt::format("rank {} of {}", rank, size));
+    capi::StoreGroup group{
         .store = nullptr, .prefix = "job", .secret = secret, .rank = rank, .size = size};
     if (rank == 0) refuse_address_of_others(at, address);
     if (rank == 0) warn_of_short_secret(secret);
@@ -252,64 +252,65 @@ int tutti_comm_init_tcp(const char* address, const char* secret, int rank, int s
 }
 
 int tutti_comm_finalize(void) {
-  return guarded([] {
-    holdings().check_empty(job().world());
-    if (job().has_mpi() && !comm::MpiSession::running())
-      throw StateError("MPI was finalised before tutti_comm_finalize");
+  return capi::guarded([] {
+    capi::holdings().check_empty(capi::job().world());
+    if (capi::job().has_mpi() && !comm::MpiSession::running())
+      throw capi::StateError("MPI was finalised before tutti_comm_finalize");
     end_job();
   });
 }
 
 int tutti_comm_abort(tutti_comm* comm, int code, const char* message) {
-  return guarded(
-      [&] { given(comm, "comm").communicator->abort(code, &given(message, "message")); });
+  return capi::guarded([&] {
+    capi::given(comm, "comm").communicator->abort(code, &capi::given(message, "message"));
+  });
 }
 
 int tutti_comm_world(tutti_comm** comm) {
-  return guarded([&] { given(comm, "comm") = &job().world(); });
+  return capi::guarded([&] { capi::given(comm, "comm") = &capi::job().world(); });
 }
 
 int tutti_comm_split(tutti_comm* comm, int color, int key, tutti_comm** part) {
-  return guarded(failure_of(comm), [&] {
-    tutti_comm*& result = given(part, "part");
-    result = holdings().split(given(comm, "comm"), color, key);
+  return capi::guarded(capi::failure_of(comm), [&] {
+    tutti_comm*& result = capi::given(part, "part");
+    result = capi::holdings().split(capi::given(comm, "comm"), color, key);
   });
 }
 
 int tutti_comm_create(const tutti_comm_store* store, int rank, int size, const char* prefix,
                       const tutti_comm_init_options* options, tutti_comm** comm) {
-  return guarded([&] {
-    tutti_comm*& result = given(comm, "comm");
-    const JobOptions read = job_options(options);
-    const StoreGroup group{.store = std::make_shared<GivenStore>(store),
-                           .prefix = &given(prefix, "prefix"),
-                           .rank = rank,
-                           .size = size};
+  return capi::guarded([&] {
+    tutti_comm*& result = capi::given(comm, "comm");
+    const capi::JobOptions read = job_options(options);
+    const capi::StoreGroup group{.store = std::make_shared<GivenStore>(store),
+                                 .prefix = &capi::given(prefix, "prefix"),
+                                 .rank = rank,
+                                 .size = size};
     auto made = std::make_unique<tutti_comm>(communicator_of(group, read), group.store);
     start_progress(*made->communicator, read.progress_threads);
-    result = holdings().add(std::move(made));
+    result = capi::holdings().add(std::move(made));
   });
 }
 
 int tutti_comm_destroy(tutti_comm* comm) {
-  return guarded([&] {
+  return capi::guarded([&] {
     if (comm == nullptr) return;
-    if (the_job() && comm == &job().world())
-      throw StateError("the communicator of all ranks ends with tutti_comm_finalize");
-    holdings().destroy(*comm);
+    if (the_job() && comm == &capi::job().world())
+      throw capi::StateError("the communicator of all ranks ends with tutti_comm_finalize");
+    capi::holdings().destroy(*comm);
   });
 }
 
 int tutti_comm_alloc(tutti_comm* comm, size_t bytes, void** data) {
-  return guarded(failure_of(comm), [&] {
-    void*& result = given(data, "data");
-    if (comm == nullptr) job();  // most likely there is no job
-    result = holdings().allocate(given(comm, "comm"), bytes);
+  return capi::guarded(capi::failure_of(comm), [&] {
+    void*& result = capi::given(data, "data");
+    if (comm == nullptr) capi::job();  // most likely there is no job
+    result = capi::holdings().allocate(capi::given(comm, "comm"), bytes);
   });
 }
 
 int tutti_comm_free(void* data) {
-  return guarded([&] {
-    if (data != nullptr) holdings().free(data);
+  return capi::guarded([&] {
+    if (data != nullptr) capi::holdings().free(data);
   });
 }

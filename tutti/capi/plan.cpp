@@ -22,26 +22,26 @@ namespace {
 constexpr size_t kMostElements = PTRDIFF_MAX / 8;
 
 size_t ranks_of(tutti_comm* comm) {
-  return static_cast<size_t>(given(comm, "comm").communicator->size());
+  return static_cast<size_t>(capi::given(comm, "comm").communicator->size());
 }
 
 size_t elements(size_t count, size_t ranks) {
   if (count > kMostElements / ranks)
-    throw ConfigError(fmt::format("{} elements{} are more than any memory holds", count,
-                                  ranks == 1 ? "" : fmt::format(" for each of {} ranks", ranks)));
+    throw ::ConfigError(fmt::format("{} elements{} are more than any memory holds", count,
+                                    ranks == 1 ? "" : fmt::format(" for each of {} ranks", ranks)));
   return count * ranks;
 }
 
 // Returns the parts; without `begins` one lies after another.
 std::vector<Slice> slices(const size_t* counts, const size_t* begins, size_t ranks,
                           const char* parameter) {
-  given(counts, parameter);
+  capi::given(counts, parameter);
   std::vector<Slice> all;
   size_t end = 0;
   for (size_t q = 0; q < ranks; ++q) {
     const size_t begin = begins == nullptr ? end : begins[q];
     if (begin > kMostElements || counts[q] > kMostElements - begin)
-      throw ConfigError(
+      throw ::ConfigError(
           fmt::format("{}: element {} + {} lies beyond any memory", parameter, begin, counts[q]));
     all.push_back({begin, counts[q]});
     end = begin + counts[q];
@@ -51,12 +51,12 @@ std::vector<Slice> slices(const size_t* counts, const size_t* begins, size_t ran
 
 void make_plan(tutti_comm* comm, CollectiveSpec spec, const tutti_comm_plan_options* given_options,
                tutti_comm_plan** plan) {
-  tutti_comm& owner = given(comm, "comm");
-  tutti_comm_plan*& result = given(plan, "plan");
-  const auto options = plan_options(given_options);
+  tutti_comm& owner = capi::given(comm, "comm");
+  tutti_comm_plan*& result = capi::given(plan, "plan");
+  const auto options = capi::plan_options(given_options);
   elements(spec.count, 1);
-  spec.name = text_of(options.name);
-  spec.algorithm = text_of(options.algorithm);
+  spec.name = capi::text_of(options.name);
+  spec.algorithm = capi::text_of(options.algorithm);
   spec.reproducible = options.reproducible != 0;
   spec.chunk = options.chunk;
   spec.priority = options.priority;
@@ -85,16 +85,16 @@ void deal(CollectiveSpec& spec, tutti_comm* comm, const size_t* counts) {
 
 int tutti_comm_plan_barrier(tutti_comm* comm, const tutti_comm_plan_options* options,
                             tutti_comm_plan** plan) {
-  return guarded(failure_of(comm),
-                 [&] { make_plan(comm, {.kind = Collective::barrier}, options, plan); });
+  return capi::guarded(capi::failure_of(comm),
+                       [&] { make_plan(comm, {.kind = Collective::barrier}, options, plan); });
 }
 
 int tutti_comm_plan_broadcast(tutti_comm* comm, void* buffer, size_t count, int type, int root,
                               const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
-  return guarded(failure_of(comm), [&] {
+  return capi::guarded(capi::failure_of(comm), [&] {
     make_plan(comm,
               {.kind = Collective::broadcast,
-               .element = element_of(type),
+               .element = capi::element_of(type),
                .count = count,
                .root = root,
                .output = buffer},
@@ -105,11 +105,11 @@ int tutti_comm_plan_broadcast(tutti_comm* comm, void* buffer, size_t count, int 
 int tutti_comm_plan_reduce(tutti_comm* comm, const void* input, void* output, size_t count,
                            int type, int op, int root, const tutti_comm_plan_options* options,
                            tutti_comm_plan** plan) {
-  return guarded(failure_of(comm), [&] {
+  return capi::guarded(capi::failure_of(comm), [&] {
     make_plan(comm,
               {.kind = Collective::reduce,
-               .element = element_of(type),
-               .op = op_of(op),
+               .element = capi::element_of(type),
+               .op = capi::op_of(op),
                .count = count,
                .root = root,
                .input = input,
@@ -121,11 +121,11 @@ int tutti_comm_plan_reduce(tutti_comm* comm, const void* input, void* output, si
 int tutti_comm_plan_allreduce(tutti_comm* comm, const void* input, void* output, size_t count,
                               int type, int op, const tutti_comm_plan_options* options,
                               tutti_comm_plan** plan) {
-  return guarded(failure_of(comm), [&] {
+  return capi::guarded(capi::failure_of(comm), [&] {
     make_plan(comm,
               {.kind = Collective::allreduce,
-               .element = element_of(type),
-               .op = op_of(op),
+               .element = capi::element_of(type),
+               .op = capi::op_of(op),
                .count = count,
                .input = input,
                .output = output},
@@ -138,9 +138,9 @@ namespace {
 template <class Count>
 int plan_parts(tutti_comm* comm, CollectiveSpec spec, Count count, int type, int op,
                const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
-  return guarded(failure_of(comm), [&] {
-    spec.element = element_of(type);
-    spec.op = op_of(op);
+  return capi::guarded(capi::failure_of(comm), [&] {
+    spec.element = capi::element_of(type);
+    spec.op = capi::op_of(op);
     deal(spec, comm, count);
     make_plan(comm, std::move(spec), options, plan);
   });
@@ -221,9 +221,9 @@ int tutti_comm_plan_all_to_allv(tutti_comm* comm, const void* input, const size_
                                 const size_t* receive_counts, const size_t* receive_begins,
                                 int type, const tutti_comm_plan_options* options,
                                 tutti_comm_plan** plan) {
-  return guarded(failure_of(comm), [&] {
+  return capi::guarded(capi::failure_of(comm), [&] {
     CollectiveSpec spec{.kind = Collective::all_to_all,
-                        .element = element_of(type),
+                        .element = capi::element_of(type),
                         .input = input,
                         .output = output};
     spec.sends = slices(send_counts, send_begins, ranks_of(comm), "send_counts");
@@ -246,16 +246,16 @@ int tutti_comm_plan_exchange(tutti_comm* comm, const void* input, const size_t* 
                              const size_t* send_begins, void* output, const size_t* receive_counts,
                              const size_t* receive_begins, int type,
                              const tutti_comm_plan_options* given_options, tutti_comm_plan** plan) {
-  return guarded(failure_of(comm), [&] {
-    tutti_comm& owner = given(comm, "comm");
-    tutti_comm_plan*& result = given(plan, "plan");
-    const auto options = options_of_one_rank(given_options, "an exchange");
+  return capi::guarded(capi::failure_of(comm), [&] {
+    tutti_comm& owner = capi::given(comm, "comm");
+    tutti_comm_plan*& result = capi::given(plan, "plan");
+    const auto options = capi::options_of_one_rank(given_options, "an exchange");
     if (options.rebindable != 0)
-      throw ConfigError("the buffers of an exchange come with its counts: plan another one");
-    const comm::Element element = element_of(type);
+      throw ::ConfigError("the buffers of an exchange come with its counts: plan another one");
+    const comm::Element element = capi::element_of(type);
     const size_t ranks = ranks_of(comm);
     comm::BlockExchangeSpec spec{
-        .name = text_of(options.name),
+        .name = capi::text_of(options.name),
         .sends = in_bytes(slices(send_counts, send_begins, ranks, "send_counts"), element),
         .receives =
             in_bytes(slices(receive_counts, receive_begins, ranks, "receive_counts"), element),

@@ -44,16 +44,17 @@ std::unique_ptr<comm::RemoteAccess> access_of(tutti_comm_memory& exposed, Make m
 
 void make_access(tutti_comm_memory* memory, Make make, comm::RemoteSpec spec,
                  const tutti_comm_plan_options* given_options, tutti_comm_plan** plan) {
-  tutti_comm_memory& exposed = given(memory, "memory");
-  tutti_comm_plan*& result = given(plan, "plan");
-  const auto options = options_of_one_rank(given_options, "what one rank does in another's memory");
-  spec.name = text_of(options.name);
+  tutti_comm_memory& exposed = capi::given(memory, "memory");
+  tutti_comm_plan*& result = capi::given(plan, "plan");
+  const auto options =
+      capi::options_of_one_rank(given_options, "what one rank does in another's memory");
+  spec.name = capi::text_of(options.name);
   spec.priority = options.priority;
   auto made = std::make_unique<tutti_comm_plan>(tutti_comm_plan{.owner = exposed.owner});
   made->rebindable = options.rebindable != 0;
   made->bound = !made->rebindable;
   made->bytes = spec.data.size();
-  if (made->bound && made->bytes > 0) given(spec.data.data(), "data");
+  if (made->bound && made->bytes > 0) capi::given(spec.data.data(), "data");
   auto access = access_of(exposed, make, spec);
   made->rebind_access = [&access = *access](auto data) { access.rebind(data); };
   made->access = std::move(access);
@@ -64,8 +65,8 @@ void make_access(tutti_comm_memory* memory, Make make, comm::RemoteSpec spec,
 }
 
 void access_once(tutti_comm_memory* memory, Make make, const comm::RemoteSpec& spec) {
-  tutti_comm_memory& exposed = given(memory, "memory");
-  if (!spec.data.empty()) given(spec.data.data(), "data");
+  tutti_comm_memory& exposed = capi::given(memory, "memory");
+  if (!spec.data.empty()) capi::given(spec.data.data(), "data");
   const auto access = access_of(exposed, make, spec);
   access->run();
 }
@@ -73,8 +74,8 @@ void access_once(tutti_comm_memory* memory, Make make, const comm::RemoteSpec& s
 std::span<std::byte> elements_at(const void* data, size_t count, comm::Element element) {
   const size_t size = comm::size_of(element);
   if (count > PTRDIFF_MAX / size)
-    throw ConfigError(fmt::format("{} elements are more than any memory holds", count));
-  return bytes_at(data, count * size);
+    throw ::ConfigError(fmt::format("{} elements are more than any memory holds", count));
+  return capi::bytes_at(data, count * size);
 }
 
 // A range of a rank's memory, from byte `offset` on.
@@ -86,14 +87,14 @@ struct There {
 comm::RemoteSpec move_of(There there, const void* data, size_t bytes, int atomic = 0) {
   return {.rank = there.rank,
           .offset = there.offset,
-          .data = bytes_at(data, bytes),
+          .data = capi::bytes_at(data, bytes),
           .atomic = atomic != 0};
 }
 
 comm::RemoteSpec sum_of(There there, const void* data, size_t count, int type, int op) {
   comm::RemoteSpec spec{.rank = there.rank, .offset = there.offset};
-  spec.element = element_of(type);
-  spec.op = op_of(op);
+  spec.element = capi::element_of(type);
+  spec.op = capi::op_of(op);
   spec.data = elements_at(data, count, spec.element);
   return spec;
 }
@@ -101,9 +102,9 @@ comm::RemoteSpec sum_of(There there, const void* data, size_t count, int type, i
 }  // namespace
 
 int tutti_comm_expose(tutti_comm* comm, size_t bytes, void** data, tutti_comm_memory** memory) {
-  return guarded(capi::failure_of(comm), [&] {
-    tutti_comm& owner = given(comm, "comm");
-    tutti_comm_memory*& result = given(memory, "memory");
+  return capi::guarded(capi::failure_of(comm), [&] {
+    tutti_comm& owner = capi::given(comm, "comm");
+    tutti_comm_memory*& result = capi::given(memory, "memory");
     auto made = std::make_unique<tutti_comm_memory>(&owner);
     {
       const std::lock_guard lock(owner.mutex);
@@ -116,10 +117,10 @@ int tutti_comm_expose(tutti_comm* comm, size_t bytes, void** data, tutti_comm_me
 }
 
 int tutti_comm_memory_free(tutti_comm_memory* memory) {
-  return guarded([&] {
+  return capi::guarded([&] {
     if (memory == nullptr) return;
     if (memory->in_use > 0)
-      throw StateError(
+      throw capi::StateError(
           fmt::format("the memory is in use: {} plan(s) are left, to be destroyed first",
                       memory->in_use.load()));
     tutti_comm& owner = *memory->owner;
@@ -134,7 +135,7 @@ int tutti_comm_memory_free(tutti_comm_memory* memory) {
 int tutti_comm_plan_put(tutti_comm_memory* memory, const void* data, size_t bytes, int rank,
                         size_t offset, const tutti_comm_plan_options* options,
                         tutti_comm_plan** plan) {
-  return guarded(failure_of(memory), [&] {
+  return capi::guarded(failure_of(memory), [&] {
     make_access(memory, &comm::RemoteMemory::plan_put, move_of({rank, offset}, data, bytes),
                 options, plan);
   });
@@ -143,7 +144,7 @@ int tutti_comm_plan_put(tutti_comm_memory* memory, const void* data, size_t byte
 int tutti_comm_plan_get(tutti_comm_memory* memory, void* data, size_t bytes, int rank,
                         size_t offset, int atomic, const tutti_comm_plan_options* options,
                         tutti_comm_plan** plan) {
-  return guarded(failure_of(memory), [&] {
+  return capi::guarded(failure_of(memory), [&] {
     make_access(memory, &comm::RemoteMemory::plan_get, move_of({rank, offset}, data, bytes, atomic),
                 options, plan);
   });
@@ -152,7 +153,7 @@ int tutti_comm_plan_get(tutti_comm_memory* memory, void* data, size_t bytes, int
 int tutti_comm_plan_accumulate(tutti_comm_memory* memory, const void* data, size_t count, int type,
                                int op, int rank, size_t offset,
                                const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
-  return guarded(failure_of(memory), [&] {
+  return capi::guarded(failure_of(memory), [&] {
     make_access(memory, &comm::RemoteMemory::plan_accumulate,
                 sum_of({rank, offset}, data, count, type, op), options, plan);
   });
@@ -161,7 +162,7 @@ int tutti_comm_plan_accumulate(tutti_comm_memory* memory, const void* data, size
 int tutti_comm_plan_fetch(tutti_comm_memory* memory, void* data, size_t count, int type, int op,
                           int rank, size_t offset, const tutti_comm_plan_options* options,
                           tutti_comm_plan** plan) {
-  return guarded(failure_of(memory), [&] {
+  return capi::guarded(failure_of(memory), [&] {
     make_access(memory, &comm::RemoteMemory::plan_fetch,
                 sum_of({rank, offset}, data, count, type, op), options, plan);
   });
@@ -169,14 +170,14 @@ int tutti_comm_plan_fetch(tutti_comm_memory* memory, void* data, size_t count, i
 
 int tutti_comm_put(tutti_comm_memory* memory, const void* data, size_t bytes, int rank,
                    size_t offset) {
-  return guarded(failure_of(memory), [&] {
+  return capi::guarded(failure_of(memory), [&] {
     access_once(memory, &comm::RemoteMemory::plan_put, move_of({rank, offset}, data, bytes));
   });
 }
 
 int tutti_comm_get(tutti_comm_memory* memory, void* data, size_t bytes, int rank, size_t offset,
                    int atomic) {
-  return guarded(failure_of(memory), [&] {
+  return capi::guarded(failure_of(memory), [&] {
     access_once(memory, &comm::RemoteMemory::plan_get,
                 move_of({rank, offset}, data, bytes, atomic));
   });
@@ -184,7 +185,7 @@ int tutti_comm_get(tutti_comm_memory* memory, void* data, size_t bytes, int rank
 
 int tutti_comm_accumulate(tutti_comm_memory* memory, const void* data, size_t count, int type,
                           int op, int rank, size_t offset) {
-  return guarded(failure_of(memory), [&] {
+  return capi::guarded(failure_of(memory), [&] {
     access_once(memory, &comm::RemoteMemory::plan_accumulate,
                 sum_of({rank, offset}, data, count, type, op));
   });
@@ -192,44 +193,45 @@ int tutti_comm_accumulate(tutti_comm_memory* memory, const void* data, size_t co
 
 int tutti_comm_fetch(tutti_comm_memory* memory, void* data, size_t count, int type, int op,
                      int rank, size_t offset) {
-  return guarded(failure_of(memory), [&] {
+  return capi::guarded(failure_of(memory), [&] {
     access_once(memory, &comm::RemoteMemory::plan_fetch,
                 sum_of({rank, offset}, data, count, type, op));
   });
 }
 
 int tutti_comm_memory_accumulates(tutti_comm_memory* memory, size_t* count) {
-  return guarded([&] {
-    given(count, "count") = static_cast<size_t>(given(memory, "memory").memory->accumulates());
+  return capi::guarded([&] {
+    capi::given(count, "count") =
+        static_cast<size_t>(capi::given(memory, "memory").memory->accumulates());
   });
 }
 
 int tutti_comm_memory_wait(tutti_comm_memory* memory, size_t count, const int* ranks,
                            size_t number) {
-  return guarded(failure_of(memory), [&] {
-    comm::RemoteMemory& exposed = *given(memory, "memory").memory;
-    if (number > 0) given(ranks, "ranks");
+  return capi::guarded(failure_of(memory), [&] {
+    comm::RemoteMemory& exposed = *capi::given(memory, "memory").memory;
+    if (number > 0) capi::given(ranks, "ranks");
     const std::span<const int> from(ranks, number);
     const int size = memory->owner->communicator->size();
     for (const int rank : from)
       if (rank < 0 || rank >= size)
-        throw ConfigError(fmt::format("there is no rank {} among {}", rank, size));
+        throw ::ConfigError(fmt::format("there is no rank {} among {}", rank, size));
     exposed.wait_for_accumulates(count, from);
   });
 }
 
 int tutti_comm_memory_hold(tutti_comm_memory* memory) {
-  return guarded([&] {
-    tutti_comm_memory& exposed = given(memory, "memory");
-    if (exposed.hold) throw StateError("the memory is held already");
+  return capi::guarded([&] {
+    tutti_comm_memory& exposed = capi::given(memory, "memory");
+    if (exposed.hold) throw capi::StateError("the memory is held already");
     exposed.hold.reset(new comm::RemoteMemory::Hold(exposed.memory->hold()));
   });
 }
 
 int tutti_comm_memory_release(tutti_comm_memory* memory) {
-  return guarded([&] {
-    tutti_comm_memory& exposed = given(memory, "memory");
-    if (!exposed.hold) throw StateError("the memory is not held");
+  return capi::guarded([&] {
+    tutti_comm_memory& exposed = capi::given(memory, "memory");
+    if (!exposed.hold) throw capi::StateError("the memory is not held");
     exposed.hold.reset();
   });
 }

@@ -11,7 +11,7 @@
 #include "tutti/cli/flags/version.h"
 #include "tutti/cli/verbs/verbs.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 int run_command_line(const std::vector<std::string>& words) {
   if (!words.empty() && (words.front() == "-V" || words.front() == "--version")) {
@@ -47,4 +47,4 @@ int run_command_line(const std::vector<std::string>& words) {
   return request.verb->run();
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -5,4 +5,4 @@ execute_process(COMMAND git describe --always --dirty --exclude=* WORKING_DIRECT
 if(failed OR hash STREQUAL "")
   set(hash "no git")
 endif()
-file(CONFIGURE OUTPUT ${HEADER} CONTENT "#pragma once\nnamespace tutti {\ninline constexpr const char* kGitHash = \"${hash}\";\n}\n" @ONLY)
+file(CONFIGURE OUTPUT ${HEADER} CONTENT "#pragma once\nnamespace tutti::cli {\ninline constexpr const char* kGitHash = \"${hash}\";\n}\n" @ONLY)

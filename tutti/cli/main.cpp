@@ -2,4 +2,4 @@
 
 #include "tutti/cli/program.h"
 
-int main(int argc, char** argv) { return tutti::run_program(argc, argv); }
+int main(int argc, char** argv) { return tutti::cli::run_program(argc, argv); }

@@ -19,7 +19,7 @@
 #include "tutti/device/cpu/topology.h"
 #include "tutti/plan/team_places.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 namespace {
 
@@ -55,7 +55,7 @@ int run_program(int argc, char** argv) {
   if (const auto code = run_launcher_watch(argc, argv)) return *code;
   flush_denormals();  // before there is any other thread
   restore_start_affinity();
-  limit_teams(team_processors());
+  device::limit_teams(plan::team_processors());
   begin_process({argv + 1, argv + argc});
   const Terminal screen = terminal_of(STDERR_FILENO);
   if (screen.present)
@@ -71,4 +71,4 @@ int run_program(int argc, char** argv) {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

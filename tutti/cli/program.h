@@ -8,9 +8,9 @@
 //
 // Link it with Tutti::program of the CMake package; docs/own_workload.md.
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Runs all of main and returns the exit status. Ranks that it starts run this same program.
 int run_program(int argc, char** argv);
 
-}  // namespace tutti
+}  // namespace tutti::cli

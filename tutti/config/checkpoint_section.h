@@ -6,7 +6,7 @@
 
 #include "tutti/config/config_words.h"
 
-namespace tutti {
+namespace tutti::config {
 
 struct CheckpointSection {
   int64_t every_steps = 0;   ///< 0: not by steps
@@ -56,4 +56,4 @@ struct CheckpointSection {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::config

@@ -7,7 +7,7 @@
 
 #include "tutti/config/config_words.h"
 
-namespace tutti {
+namespace tutti::config {
 
 struct CommSection {
   int64_t bucket_bytes = 0;
@@ -140,4 +140,4 @@ struct CommSection {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::config

@@ -5,7 +5,7 @@
 #include "tutti/base/error.h"
 #include "tutti/exchange/compression_policy.h"
 
-namespace tutti {
+namespace tutti::config {
 
 BatchSizes batch_sizes(const BatchSection& batch, int64_t replicas) {
   CHECK(replicas > 0 && batch.accumulate > 0);
@@ -37,10 +37,10 @@ int64_t replica_count(const RunSection& run, int64_t ranks) {
   return run.replicas;
 }
 
-CompressionPolicy compression_policy(const CommSection& comm) {
-  CompressionPolicy policy;
+exchange::CompressionPolicy compression_policy(const CommSection& comm) {
+  exchange::CompressionPolicy policy;
   try {
-    policy = parse_compression_policy(comm.compression);
+    policy = exchange::parse_compression_policy(comm.compression);
   } catch (const ConfigError& error) {
     throw ConfigError(fmt::format("comm.compression: {}", error.what()));
   }
@@ -51,4 +51,4 @@ CompressionPolicy compression_policy(const CommSection& comm) {
   return policy;
 }
 
-}  // namespace tutti
+}  // namespace tutti::config

@@ -27,9 +27,11 @@
 #include "tutti/config/sync_section.h"
 #include "tutti/config/tracing_section.h"
 
-namespace tutti {
-
+namespace tutti::exchange {
 struct CompressionPolicy;
+}
+
+namespace tutti::config {
 
 /// One run's configuration. Values are as given: relations between keys hold after validate().
 struct RunConfig {
@@ -53,7 +55,7 @@ struct RunConfig {
 
 using ConfigValue =
     std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
-                 std::vector<std::string>, std::vector<LayerTable>>;
+                 std::vector<std::string>, std::vector<models::LayerTable>>;
 
 enum class ConfigType { boolean, integer, real, text, choice, integers, reals, texts, layers };
 std::string_view to_string(ConfigType type);  ///< for a reader: "an integer", "a list of numbers"
@@ -117,7 +119,7 @@ std::string word_of(const ConfigValue& value);
 
 /// Returns the TOML text of a value: true, 1, 0.1, "fp32", [1, 2].
 std::string to_toml(const ConfigValue& value);
-std::string toml_of_layer(const LayerValue& value);
+std::string toml_of_layer(const models::LayerValue& value);
 
 /// Batch sizes in samples of one optimiser step.
 struct BatchSizes {
@@ -133,6 +135,6 @@ BatchSizes batch_sizes(const BatchSection& batch, int64_t replicas);
 int64_t replica_count(const RunSection& run, int64_t ranks);
 
 /// Reads the policy from the comm.compression keys. Throws ConfigError naming the key.
-CompressionPolicy compression_policy(const CommSection& comm);
+exchange::CompressionPolicy compression_policy(const CommSection& comm);
 
-}  // namespace tutti
+}  // namespace tutti::config

@@ -6,7 +6,7 @@
 
 #include "tutti/base/spelling.h"
 
-namespace tutti {
+namespace tutti::config {
 namespace {
 
 void check_range(const ConfigKey& row, const ConfigValue& value) {
@@ -122,4 +122,4 @@ std::string words_of(std::span<const KeyNeed> needs) {
   return fmt::format("{}", fmt::join(texts, ", or "));
 }
 
-}  // namespace tutti
+}  // namespace tutti::config

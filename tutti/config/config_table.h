@@ -18,7 +18,7 @@
 #include "tutti/data/open/catalog.h"
 #include "tutti/models/block/layers.h"
 
-namespace tutti {
+namespace tutti::config {
 
 template <class T>
 constexpr ConfigType config_type_of() {
@@ -36,7 +36,7 @@ constexpr ConfigType config_type_of() {
     return ConfigType::integers;
   else if constexpr (std::is_same_v<T, std::vector<double>>)
     return ConfigType::reals;
-  else if constexpr (std::is_same_v<T, std::vector<LayerTable>>)
+  else if constexpr (std::is_same_v<T, std::vector<models::LayerTable>>)
     return ConfigType::layers;
   else
     return ConfigType::texts;
@@ -188,7 +188,8 @@ class ConfigTableWriter {
   }
   ConfigTableWriter& layers() {
     return checked_by([](const ConfigValue& value) {
-      if (const auto* layers = std::get_if<std::vector<LayerTable>>(&value)) check_layers(*layers);
+      if (const auto* layers = std::get_if<std::vector<models::LayerTable>>(&value))
+        models::check_layers(*layers);
     });
   }
   ConfigTableWriter& may_change() { return rows.back().on_resume = OnResume::may_change, *this; }
@@ -223,4 +224,4 @@ class ConfigTableWriter {
   std::vector<ConfigGroup> groups;
 };
 
-}  // namespace tutti
+}  // namespace tutti::config

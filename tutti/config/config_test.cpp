@@ -8,7 +8,7 @@
 #include "tutti/exchange/compression_policy.h"
 #include "tutti/train/settings/validation.h"
 
-namespace tutti {
+namespace tutti::config {
 namespace {
 
 std::string failure(const std::function<void()>& act) {
@@ -36,7 +36,7 @@ TEST(ConfigTable, DefaultsKeepTheirOwnLimits) {
     RunConfig config;
     EXPECT_NO_THROW(row.set(config, row.get(RunConfig{}))) << row.name;
   }
-  EXPECT_NO_THROW(validate(RunConfig{}));
+  EXPECT_NO_THROW(train::validate(RunConfig{}));
 }
 
 TEST(ConfigTable,
@@ -102,8 +102,8 @@ TEST(ConfigRelations, CompressionIsCheckedAndReadable) {
   config.comm.compression_warmup_steps = 5;
   config.comm.compression_ramp_steps = 7;
   config.comm.compression_exclude = {"fc.*"};
-  EXPECT_NO_THROW(validate(config));
-  const CompressionPolicy policy = compression_policy(config.comm);
+  EXPECT_NO_THROW(train::validate(config));
+  const exchange::CompressionPolicy policy = compression_policy(config.comm);
   EXPECT_EQ(to_string(policy), "auto:topk:0.02");
   EXPECT_EQ(policy.min_bytes, 1000u);
   EXPECT_EQ(policy.warmup_steps, 5);
@@ -113,7 +113,7 @@ TEST(ConfigRelations, CompressionIsCheckedAndReadable) {
   const auto refused = [](auto change) {
     RunConfig c;
     change(c.comm);
-    return failure([&] { validate(c); });
+    return failure([&] { train::validate(c); });
   };
   EXPECT_TRUE(refused([](CommSection& c) {
                 c.compression = "topk:2";
@@ -177,7 +177,7 @@ TEST(Validate, RelationsBetweenKeys) {
   const auto refused = [](const std::function<void(RunConfig&)>& change) {
     RunConfig config;
     change(config);
-    return failure([&] { validate(config); });
+    return failure([&] { train::validate(config); });
   };
   EXPECT_EQ(refused([](RunConfig&) {}), "");
   EXPECT_NE(refused([](RunConfig& c) { c.run.epochs = 0; }), "");
@@ -196,4 +196,4 @@ TEST(Validate, RelationsBetweenKeys) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::config

@@ -7,7 +7,7 @@
 #include "tutti/base/visible.h"
 #include "tutti/config/config.h"
 
-namespace tutti {
+namespace tutti::config {
 namespace {
 
 std::string toml_string(std::string_view text) {
@@ -23,7 +23,7 @@ std::string toml_string(std::string_view text) {
   return with_unicode_escapes(out) + '"';
 }
 
-std::string layer_toml(const LayerTable& layer) {
+std::string layer_toml(const models::LayerTable& layer) {
   std::vector<std::string> parts;
   for (const auto& [key, value] : layer.entries)
     parts.push_back(fmt::format("{} = {}", key, toml_of_layer(value)));
@@ -61,13 +61,15 @@ std::string to_toml(const ConfigValue& value) {
     }
     std::string operator()(const std::vector<double>& v) const { return join(v, real); }
     std::string operator()(const std::vector<std::string>& v) const { return join(v, toml_string); }
-    std::string operator()(const std::vector<LayerTable>& v) const { return join(v, layer_toml); }
+    std::string operator()(const std::vector<models::LayerTable>& v) const {
+      return join(v, layer_toml);
+    }
   } const text{list};
   return std::visit(text, value);
 }
 
-std::string toml_of_layer(const LayerValue& value) {
+std::string toml_of_layer(const models::LayerValue& value) {
   return std::visit([](const auto& v) { return to_toml(ConfigValue(v)); }, value);
 }
 
-}  // namespace tutti
+}  // namespace tutti::config

@@ -10,7 +10,7 @@
 #include "tutti/split/stages.h"
 #include "tutti/sync/meeting.h"
 
-namespace tutti {
+namespace tutti::config {
 
 enum class Precision { fp32, bf16 };
 enum class Shortcut {
@@ -37,8 +37,8 @@ constexpr std::array<std::string_view, 3> words(Shortcut) { return {"auto", "A",
 constexpr std::array<std::string_view, 5> words(ModelTask) {
   return {"auto", "classify", "segment", "regress", "language"};
 }
-constexpr std::array<std::string_view, 2> words(MeanOver) { return {"weights", "labels"}; }
-constexpr std::array<std::string_view, 4> words(PointwiseLossKind) {
+constexpr std::array<std::string_view, 2> words(ops::MeanOver) { return {"weights", "labels"}; }
+constexpr std::array<std::string_view, 4> words(ops::PointwiseLossKind) {
   return {"mse", "mae", "huber", "bce_with_logits"};
 }
 constexpr std::array<std::string_view, 6> words(OptimizerKind) {
@@ -57,14 +57,16 @@ constexpr std::array<std::string_view, 2> words(TextTokens) { return {"character
 constexpr std::array<std::string_view, 2> words(TextWindows) { return {"ordered", "random"}; }
 constexpr std::array<std::string_view, 2> words(Shuffle) { return {"global", "shard"}; }
 constexpr std::array<std::string_view, 2> words(SeedPoints) { return {"peaks", "grid"}; }
-constexpr std::array<std::string_view, 3> words(MetState) { return {"keep", "average", "reset"}; }
-constexpr std::array<std::string_view, 3> words(OuterStep) {
+constexpr std::array<std::string_view, 3> words(sync::MetState) {
+  return {"keep", "average", "reset"};
+}
+constexpr std::array<std::string_view, 3> words(sync::OuterStep) {
   return {"none", "momentum", "nesterov"};
 }
-constexpr std::array<std::string_view, 3> words(MixingGraph) {
+constexpr std::array<std::string_view, 3> words(sync::MixingGraph) {
   return {"ring", "torus", "exponential"};
 }
-constexpr std::array<std::string_view, 2> words(PipelineOrder) { return {"1f1b", "gpipe"}; }
+constexpr std::array<std::string_view, 2> words(split::PipelineOrder) { return {"1f1b", "gpipe"}; }
 constexpr std::array<std::string_view, 3> words(BatchScaling) { return {"none", "linear", "sqrt"}; }
 constexpr std::array<std::string_view, 5> words(log::Level) {
   return {"error", "warn", "info", "debug", "trace"};
@@ -85,4 +87,4 @@ constexpr auto to_string(E value) -> typename decltype(words(value))::value_type
   return words(value)[static_cast<size_t>(value)];
 }
 
-}  // namespace tutti
+}  // namespace tutti::config

@@ -8,7 +8,7 @@
 
 #include "tutti/config/config_words.h"
 
-namespace tutti {
+namespace tutti::config {
 
 struct DataSection {
   std::string dataset = "lattices";
@@ -255,4 +255,4 @@ struct CacheSection {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::config

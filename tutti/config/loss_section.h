@@ -5,13 +5,13 @@
 
 #include "tutti/config/config_words.h"
 
-namespace tutti {
+namespace tutti::config {
 
 struct LossSection {
   double label_smoothing = 0;
   std::vector<double> class_weights{};  ///< empty: all equal
-  MeanOver mean_over = MeanOver::weights;
-  PointwiseLossKind pointwise = PointwiseLossKind::mse;
+  ops::MeanOver mean_over = ops::MeanOver::weights;
+  ops::PointwiseLossKind pointwise = ops::PointwiseLossKind::mse;
   double delta = 1;
 
   template <class Keys>
@@ -36,4 +36,4 @@ struct LossSection {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::config

@@ -9,21 +9,21 @@
 #include "tutti/models/block/layer_table.h"
 #include "tutti/models/block/model.h"
 
-namespace tutti {
+namespace tutti::config {
 
 struct ModelSection {
   std::string name = "resnet20";
-  std::string library{};            ///< path of a shared object; empty: none
-  std::string library_content{};    ///< its SHA-256, known once it is loaded; no key
-  std::vector<LayerTable> layer{};  ///< for the model "layers"
+  std::string library{};                    ///< path of a shared object; empty: none
+  std::string library_content{};            ///< its SHA-256, known once it is loaded; no key
+  std::vector<models::LayerTable> layer{};  ///< for the model "layers"
   ModelTask task = ModelTask::automatic;
   Shortcut shortcut = Shortcut::automatic;
   int64_t width = 0;              ///< 0: the model's own
   int64_t classes = 0;            ///< 0: the data set's
   std::vector<int64_t> hidden{};  ///< empty: the model's own
-  Pooling pooling = Pooling::sum;
-  FeatureInteraction interaction = FeatureInteraction::dot;
-  Embeddings embeddings = Embeddings::shared;
+  models::Pooling pooling = models::Pooling::sum;
+  models::FeatureInteraction interaction = models::FeatureInteraction::dot;
+  models::Embeddings embeddings = models::Embeddings::shared;
   int64_t depth = 0;       ///< 0: the model's own
   int64_t kernel = 0;      ///< 0: the model's own
   int64_t heads = 0;       ///< 0: the model's own
@@ -150,4 +150,4 @@ struct ModelSection {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::config

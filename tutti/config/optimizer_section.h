@@ -8,7 +8,7 @@
 #include "tutti/config/config_words.h"
 #include "tutti/ops/sequence/embedding.h"
 
-namespace tutti {
+namespace tutti::config {
 
 struct BatchSection {
   int64_t local = 0;       ///< samples per batch of a replica; 0: global / (replicas * accumulate)
@@ -50,7 +50,7 @@ struct OptimizerSection {
   double rho = 0.9;
   double eps = 1e-8;
   double trust = 0.001;
-  TableRule::Kind tables = TableRule::Kind::sgd;
+  ops::TableRule::Kind tables = ops::TableRule::Kind::sgd;
   double tables_eps = 1e-10;
 
   template <class Keys>
@@ -125,4 +125,4 @@ struct OptimizerSection {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::config

@@ -7,7 +7,7 @@
 
 #include "tutti/config/config_words.h"
 
-namespace tutti {
+namespace tutti::config {
 
 struct PlanSection {
   ActivationLayout layout = ActivationLayout::automatic;
@@ -71,7 +71,7 @@ struct ParallelSection {
   std::vector<int64_t> spatial{};    ///< parts of a sample along each dimension; empty: whole ones
   int64_t batchnorm_group_size = 1;  ///< replicas
   int64_t pipeline = 1;              ///< stages
-  PipelineOrder order = PipelineOrder::one_f_one_b;
+  split::PipelineOrder order = split::PipelineOrder::one_f_one_b;
   int64_t tensor = 1;     ///< ranks that share each replica's layers
   bool sequence = false;  ///< between these layers, those ranks share the sequences' positions
 
@@ -113,4 +113,4 @@ struct ParallelSection {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::config

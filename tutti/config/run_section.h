@@ -7,7 +7,7 @@
 
 #include "tutti/config/config_words.h"
 
-namespace tutti {
+namespace tutti::config {
 
 struct RunSection {
   int64_t seed = 1;
@@ -114,4 +114,4 @@ struct RunSection {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::config

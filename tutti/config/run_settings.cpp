@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti {
+namespace tutti::config {
 
 RunSettings run_settings(const RunConfig& config) {
   RunSettings settings;
@@ -20,4 +20,4 @@ std::string shared_lines(const RunSettings& settings) {
   return lines;
 }
 
-}  // namespace tutti
+}  // namespace tutti::config

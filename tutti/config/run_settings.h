@@ -6,7 +6,7 @@
 
 #include "tutti/config/config.h"
 
-namespace tutti {
+namespace tutti::config {
 
 /// Key -> value as TOML. A checkpoint stores these, plus a few names that are not keys.
 using RunSettings = std::map<std::string, std::string>;
@@ -18,4 +18,4 @@ RunSettings run_settings(const RunConfig& config);
 /// value" per line: first the keys in the order of the table, then the names that are not keys.
 std::string shared_lines(const RunSettings& settings);
 
-}  // namespace tutti
+}  // namespace tutti::config

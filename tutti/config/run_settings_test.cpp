@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace tutti {
+namespace tutti::config {
 namespace {
 
 TEST(RunSettings, RanksShareAllButWhatANodeHasOfItsOwn) {
@@ -28,4 +28,4 @@ TEST(RunSettings, RanksShareNamesThatAreNoKeysBehindTheTable) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::config

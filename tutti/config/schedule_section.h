@@ -6,7 +6,7 @@
 
 #include "tutti/config/config_words.h"
 
-namespace tutti {
+namespace tutti::config {
 
 struct ScheduleSection {
   ScheduleKind name = ScheduleKind::constant;
@@ -97,4 +97,4 @@ struct ScheduleSection {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::config

@@ -6,21 +6,21 @@
 
 #include "tutti/config/config_words.h"
 
-namespace tutti {
+namespace tutti::config {
 
 struct SyncSection {
   std::string scheme = "step";  ///< parse_sync()
   int64_t first_steps = 0;
   int64_t fragments = 1;
-  MetState state = MetState::keep;
-  OuterStep outer = OuterStep::none;
+  sync::MetState state = sync::MetState::keep;
+  sync::OuterStep outer = sync::OuterStep::none;
   double outer_lr = 1;
   double outer_momentum = 0.9;
   int64_t delay = 0;    ///< meetings
   double alpha = 0;     ///< 0: 0.9 / replicas; with a tree, 0.9 / tree
   int64_t tree = 0;     ///< children of a node; 0: one centre
   int64_t tree_up = 0;  ///< steps; 0: 4 times K
-  MixingGraph graph = MixingGraph::ring;
+  sync::MixingGraph graph = sync::MixingGraph::ring;
   int64_t servers = 1;
   int64_t server_ranks = 0;  ///< the last ranks of the job; 0: servers are beside workers
   int64_t quorum = 0;
@@ -141,4 +141,4 @@ struct ReplaySection {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::config

@@ -6,7 +6,7 @@
 
 #include "tutti/config/config_words.h"
 
-namespace tutti {
+namespace tutti::config {
 
 struct TracingSection {
   std::vector<int64_t> fov{33, 33, 33};  ///< voxels along z, y, x
@@ -88,4 +88,4 @@ struct TracingSection {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::config

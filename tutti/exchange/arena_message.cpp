@@ -4,7 +4,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 26;
@@ -50,4 +50,4 @@ void broadcast_arena(comm::Communicator& communicator, const std::string& name, 
   all->wait();
 }
 
-}  // namespace tutti
+}  // namespace tutti::exchange

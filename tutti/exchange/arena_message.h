@@ -7,7 +7,7 @@
 
 #include "tutti/comm/communicator.h"
 
-namespace tutti {
+namespace tutti::exchange {
 
 /// Sends `data` to `peer`, or receives it from there; blocking. The other rank may arrive at any
 /// time, provided that it lives. `tag` identifies a message, as in comm::MessageSpec.
@@ -21,4 +21,4 @@ void receive_arena(comm::Communicator& communicator, const std::string& name, in
 void broadcast_arena(comm::Communicator& communicator, const std::string& name, int root,
                      std::span<std::byte> data);
 
-}  // namespace tutti
+}  // namespace tutti::exchange

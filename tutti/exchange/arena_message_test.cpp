@@ -9,7 +9,7 @@
 #include "tutti/base/patience.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 /// Longer than one piece.
@@ -48,4 +48,4 @@ TEST(ArenaMessage, ABroadcastReachesEveryRank) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::exchange

@@ -6,7 +6,7 @@
 #include "tutti/base/error.h"
 #include "tutti/comm/schedule/tree.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 BucketLayout one_bucket(size_t count) {
@@ -79,4 +79,4 @@ std::vector<double> sum_over_replicas(comm::Communicator& communicator, const Re
   return sums;
 }
 
-}  // namespace tutti
+}  // namespace tutti::exchange

@@ -8,7 +8,7 @@
 
 #include "tutti/exchange/exchange.h"
 
-namespace tutti {
+namespace tutti::exchange {
 
 /// Averages `count` floats over all replicas. Planned once, used often.
 class ReplicaAverage {
@@ -47,4 +47,4 @@ class ReplicaAverage {
 std::vector<double> sum_over_replicas(comm::Communicator& communicator, const ReplicaMap& map,
                                       std::span<const double> local, size_t width);
 
-}  // namespace tutti
+}  // namespace tutti::exchange

@@ -4,7 +4,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 constexpr size_t kAlignment = 64;
@@ -46,4 +46,4 @@ std::string BucketLayout::to_string() const {
   return text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::exchange

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tutti {
+namespace tutti::exchange {
 
 /// One parameter's gradient: float32, `bytes` of storage in the kernel's own layout, padding
 /// included.
@@ -38,4 +38,4 @@ struct BucketLayout {
 /// gaps between them stay zero. A pure function: all ranks get the same layout.
 BucketLayout partition_buckets(std::span<const GradientEntry> entries, size_t target_bytes);
 
-}  // namespace tutti
+}  // namespace tutti::exchange

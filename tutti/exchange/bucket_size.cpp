@@ -8,7 +8,7 @@
 
 #include "tutti/exchange/exchange.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 constexpr size_t kLeast = size_t{64} << 10;
@@ -60,4 +60,4 @@ ExchangeCost measure_exchange(comm::Communicator& communicator) {
   return fit_exchange(kSmall, small, kLarge, large);
 }
 
-}  // namespace tutti
+}  // namespace tutti::exchange

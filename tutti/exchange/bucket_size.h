@@ -9,7 +9,7 @@
 
 #include "tutti/comm/communicator.h"
 
-namespace tutti {
+namespace tutti::exchange {
 
 /// t(s) = latency_s + s / bytes_per_s.
 struct ExchangeCost {
@@ -29,4 +29,4 @@ size_t best_bucket_bytes(const ExchangeCost& cost, size_t gradient_bytes);
 /// medians. The result is the same on every rank.
 ExchangeCost measure_exchange(comm::Communicator& communicator);
 
-}  // namespace tutti
+}  // namespace tutti::exchange

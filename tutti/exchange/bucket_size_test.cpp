@@ -6,7 +6,7 @@
 
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 TEST(BucketSize, FitGoesThroughItsPoints) {
@@ -51,4 +51,4 @@ TEST(BucketSize, IsTheSameOnAllRanks) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::exchange

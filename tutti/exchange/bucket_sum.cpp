@@ -4,7 +4,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::exchange {
 
 BucketSum::BucketSum(comm::Communicator& communicator, const comm::CollectiveSpec& dense,
                      const float* result)
@@ -20,7 +20,7 @@ void BucketSum::compress(comm::Communicator& communicator,
     spec.compression = compression;
     scratch = std::max(scratch, comm::scratch_bytes(communicator, spec));
   }
-  scratch_ = Buffer(scratch);
+  scratch_ = device::Buffer(scratch);
   for (const comm::CompressionSpec& compression : specs) {
     if (!compression.compresses() ||
         std::ranges::find(reductions_, compression, &Choice::spec) != reductions_.end())
@@ -29,7 +29,7 @@ void BucketSum::compress(comm::Communicator& communicator,
     if (reductions_.empty()) {
       layout_ = comm::state_layout(communicator, spec);
       state_.resize(layout_.floats);
-      compressed_result_ = Buffer(spec.count * sizeof(float));
+      compressed_result_ = device::Buffer(spec.count * sizeof(float));
     }
     spec.state = state_;
     spec.result = compressed_result_.as<float>().data();
@@ -70,4 +70,4 @@ comm::CompressionReport BucketSum::report() const {
   return all;
 }
 
-}  // namespace tutti
+}  // namespace tutti::exchange

@@ -12,7 +12,7 @@
 #include "tutti/comm/compress/compressed_reduction.h"
 #include "tutti/device/cpu/buffer.h"
 
-namespace tutti {
+namespace tutti::exchange {
 
 /// Not thread-safe.
 class BucketSum {
@@ -63,13 +63,13 @@ class BucketSum {
   std::unique_ptr<comm::CollectiveOperation> dense_;
   const float* result_;
   std::vector<float> state_;  // outlives the reductions, as does
-  Buffer
+  device::Buffer
       compressed_result_;  // each rank has its own, unlike the dense sum of ranks that share memory
-  Buffer scratch_;         // sized for the reduction that needs most
+  device::Buffer scratch_;  // sized for the reduction that needs most
   comm::StateLayout layout_;
   std::vector<Choice> reductions_;
   comm::CompressedReduction* chosen_ = nullptr;
   bool residual_ = false;  // something may be left unsent since the last dense step
 };
 
-}  // namespace tutti
+}  // namespace tutti::exchange

@@ -7,7 +7,7 @@
 #include "tutti/base/numeric/rng.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 constexpr size_t kFloats = 40'000;
@@ -105,4 +105,4 @@ TEST(BucketSum, PhasesThatShareMemoryDoNotDisturbEachOther) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::exchange

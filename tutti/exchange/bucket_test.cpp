@@ -5,7 +5,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/numeric/rng.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 std::vector<size_t> bucket_sizes(const std::vector<size_t>& gradients, size_t target) {
@@ -60,4 +60,4 @@ TEST(Buckets, OddSizesAreRefused) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::exchange

@@ -8,7 +8,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/name_pattern.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 constexpr std::string_view kAuto = "auto:";
@@ -155,4 +155,4 @@ comm::CompressionSpec compression_at(std::span<const CompressionPhase> phases, i
       ->compression;
 }
 
-}  // namespace tutti
+}  // namespace tutti::exchange

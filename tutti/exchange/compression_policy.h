@@ -25,7 +25,7 @@
 #include "tutti/exchange/bucket.h"
 #include "tutti/tensor/shape.h"
 
-namespace tutti {
+namespace tutti::exchange {
 
 struct CompressionPolicy {
   comm::CompressionSpec compression;
@@ -84,4 +84,4 @@ struct CompressionPhase {
 std::vector<CompressionPhase> compression_phases(const CompressionPolicy& policy);
 comm::CompressionSpec compression_at(std::span<const CompressionPhase> phases, int64_t step);
 
-}  // namespace tutti
+}  // namespace tutti::exchange

@@ -6,7 +6,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 CompressibleEntry parameter(std::string name, Shape shape) {
@@ -168,4 +168,4 @@ TEST(CompressionPolicy, AStepIsInTheLastPhaseThatHasBegun) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::exchange

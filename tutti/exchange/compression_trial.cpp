@@ -7,7 +7,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 // D C C D D C C D ...
@@ -90,4 +90,4 @@ std::string CompressionTrial::Verdict::to_string(const std::string& compression)
       break_even * 1e-9, break_even * 8e-9);
 }
 
-}  // namespace tutti
+}  // namespace tutti::exchange

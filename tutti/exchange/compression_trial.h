@@ -17,7 +17,7 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/compress/report.h"
 
-namespace tutti {
+namespace tutti::exchange {
 
 class CompressionTrial {
  public:
@@ -60,4 +60,4 @@ class CompressionTrial {
   std::vector<double> seconds_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::exchange

@@ -7,7 +7,7 @@
 #include "tutti/base/error.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 TEST(CompressionTrial, TakesTurns) {
@@ -84,4 +84,4 @@ TEST(CompressionTrial, FirstStepsAndOutliersDoNotDecide) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::exchange

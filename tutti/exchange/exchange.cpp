@@ -7,7 +7,7 @@
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/exchange/shard.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -201,4 +201,4 @@ void GradientExchange::wait(int bucket) {
 
 const float* GradientExchange::result(int bucket) const { return sum(bucket).result(); }
 
-}  // namespace tutti
+}  // namespace tutti::exchange

@@ -27,7 +27,7 @@
 #include "tutti/exchange/compression_policy.h"
 #include "tutti/exchange/replicas.h"
 
-namespace tutti {
+namespace tutti::exchange {
 
 /// Selects the compressed buckets and their compression. A compressed step's sums depend on the
 /// number of ranks.
@@ -136,4 +136,4 @@ class GradientExchange {
   ExchangeCounters counters_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::exchange

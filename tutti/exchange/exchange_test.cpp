@@ -10,7 +10,7 @@
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/exchange/average.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 const std::vector<GradientEntry> kEntries{
@@ -146,4 +146,4 @@ TEST(SumOverReplicas, CountsAndLossesAreTheSameOnAnyNumberOfRanks) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::exchange

@@ -4,7 +4,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 std::vector<int> checked_table(int replicas, int ranks, int rank) {
@@ -37,4 +37,4 @@ int ReplicaMap::owner(int replica) const {
          1;
 }
 
-}  // namespace tutti
+}  // namespace tutti::exchange

@@ -8,7 +8,7 @@
 
 #include "tutti/comm/schedule/tree.h"
 
-namespace tutti {
+namespace tutti::exchange {
 
 /// A plain value, the same on every rank except for `rank`.
 class ReplicaMap {
@@ -46,4 +46,4 @@ class ReplicaMap {
   std::vector<int> first_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::exchange

@@ -4,7 +4,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 TEST(ReplicaMap, RunsAreContiguousBalancedAndComplete) {
@@ -50,4 +50,4 @@ TEST(ReplicaMap, MicroBatchesStayWithTheirReplica) {
   EXPECT_EQ(ReplicaMap(5, 3, 2).times(1).first(), ReplicaMap(5, 3, 2).first());
 }
 
-}  // namespace tutti
+}  // namespace tutti::exchange

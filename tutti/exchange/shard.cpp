@@ -5,7 +5,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/numeric/tree_sum.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 constexpr size_t kBlockBytes = kSumBlock * sizeof(float);
@@ -43,4 +43,4 @@ std::vector<Shard> shard_bounds(const BucketLayout& layout, int bucket, int part
   return shards;
 }
 
-}  // namespace tutti
+}  // namespace tutti::exchange

@@ -8,7 +8,7 @@
 
 #include "tutti/exchange/bucket.h"
 
-namespace tutti {
+namespace tutti::exchange {
 
 /// A range of bytes [begin, end) within a bucket. May be empty.
 struct Shard {
@@ -24,4 +24,4 @@ struct Shard {
 /// ranks get the same shards.
 std::vector<Shard> shard_bounds(const BucketLayout& layout, int bucket, int parts);
 
-}  // namespace tutti
+}  // namespace tutti::exchange

@@ -8,7 +8,7 @@
 #include "tutti/base/numeric/rng.h"
 #include "tutti/base/numeric/tree_sum.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 constexpr size_t kBlockBytes = kSumBlock * sizeof(float);
@@ -88,4 +88,4 @@ TEST(Shards, RefuseWhatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::exchange

@@ -7,7 +7,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::exchange {
 
 namespace {
 
@@ -106,4 +106,4 @@ void ShardedUpdate::wait(comm::Operation& operation) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-}  // namespace tutti
+}  // namespace tutti::exchange

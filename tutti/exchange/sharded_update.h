@@ -21,7 +21,7 @@
 #include "tutti/exchange/bucket.h"
 #include "tutti/exchange/shard.h"
 
-namespace tutti {
+namespace tutti::exchange {
 
 /// The arena of parameters that ranks update together: one for all ranks where they share memory,
 /// otherwise one per rank.
@@ -90,4 +90,4 @@ class ShardedUpdate {
   double exposed_seconds_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::exchange

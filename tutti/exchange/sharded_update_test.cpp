@@ -9,7 +9,7 @@
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/exchange/exchange.h"
 
-namespace tutti {
+namespace tutti::exchange {
 namespace {
 
 const std::vector<GradientEntry> kShardedEntries{
@@ -115,4 +115,4 @@ TEST(ShardedUpdate, ShardsTileTheBuckets) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::exchange

@@ -8,7 +8,7 @@
 
 #include "tutti/base/numeric/rng.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr double kMeanLogit = -1.5, kWeight = 0.2, kVector = 0.45, kSlope = 0.15;
@@ -99,4 +99,4 @@ std::string click_line(const ClickSpec& spec, const Click& click) {
   return line + '\n';
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

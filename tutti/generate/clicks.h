@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-namespace tutti::data {
+namespace tutti::generate {
 
 inline constexpr int kClickNumbers = 13, kClickCategories = 26, kClickVector = 4;
 /// Test lines start at this index.
@@ -37,4 +37,4 @@ Click generate_click(const ClickSpec& spec, int64_t index);
 /// Returns the line as in the file, with its end.
 std::string click_line(const ClickSpec& spec, const Click& click);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

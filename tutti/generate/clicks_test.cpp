@@ -11,7 +11,7 @@
 #include "tutti/data/open/open.h"
 #include "tutti/generate/sample_sets.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr int64_t kLines = 4000;
@@ -78,13 +78,13 @@ TEST(GeneratedClicks, AreReadAsTheyWereMade) {
   const ClickSpec spec{.seed = 5, .vocabulary = 50};
   write_clicks(scratch.path(), spec, {.train = 100, .test = 40}, 2);
   for (const bool train : {true, false}) {
-    const auto set = open_dataset({.name = "clicks",
-                                   .dir = scratch.path(),
-                                   .split = train ? "train" : "validation",
-                                   .clicks = {.rows = {1000}}});
+    const auto set = data::open_dataset({.name = "clicks",
+                                         .dir = scratch.path(),
+                                         .split = train ? "train" : "validation",
+                                         .clicks = {.rows = {1000}}});
     ASSERT_EQ(set->size(), train ? 100 : 40);
     ASSERT_EQ(set->fields().size(), 3u);
-    Sample sample(set->fields());
+    data::Sample sample(set->fields());
     std::set<int64_t> rows, categories;
     for (int64_t i = 0; i < set->size(); ++i) {
       const Click click = generate_click(spec, (train ? 0 : kFirstTestClick) + i);
@@ -100,4 +100,4 @@ TEST(GeneratedClicks, AreReadAsTheyWereMade) {
 }
 
 }  // namespace
-}  // namespace tutti::data
+}  // namespace tutti::generate

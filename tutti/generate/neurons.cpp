@@ -9,7 +9,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/numeric/rng.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 using Point3 = std::array<double, 3>;
@@ -214,4 +214,4 @@ Tissue generate_tissue(const TissueSpec& spec, int64_t index) {
   return tissue;
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

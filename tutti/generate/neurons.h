@@ -15,7 +15,7 @@
 
 #include "tutti/data/neurons/volume.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 struct TissueSpec {
   int64_t side = 96;  ///< voxels
@@ -36,4 +36,4 @@ inline constexpr int64_t kFirstTestTissue = int64_t{1} << 20;
 /// radius below 2 or above a quarter of the side.
 Tissue generate_tissue(const TissueSpec& spec, int64_t index);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -6,7 +6,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 TEST(Tissue, IsAFunctionOfSeedAndIndex) {
@@ -47,4 +47,4 @@ TEST(Tissue, RefusesTubesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace tutti::data
+}  // namespace tutti::generate

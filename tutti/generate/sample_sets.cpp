@@ -16,7 +16,8 @@
 #include "tutti/data/format/sets/tf_example.h"
 #include "tutti/data/format/sets/tfrecord.h"
 
-namespace tutti::data {
+namespace tutti::generate {
+using data::ElementType;
 namespace {
 
 namespace fs = std::filesystem;
@@ -109,7 +110,7 @@ void write_parts(const fs::path& folder, const SampleCounts& counts, int64_t fir
       const int64_t count = train ? counts.train : counts.test;
       if (count == 0) continue;
       make_folder(made);
-      for_each_sample(count, threads, [&](int64_t i) {
+      data::for_each_sample(count, threads, [&](int64_t i) {
         write(made / fmt::format(fmt::runtime(name), i), train ? i : first_test + i, train);
       });
     }
@@ -120,8 +121,8 @@ void write_parts(const fs::path& folder, const SampleCounts& counts, int64_t fir
   for (const fs::path& part : parts) replace_samples(part, fs::path(name).extension());
 }
 
-TfFeature bytes_feature(std::string name, std::span<const uint8_t> bytes) {
-  TfFeature feature{.name = std::move(name), .kind = TfFeature::Kind::bytes};
+data::TfFeature bytes_feature(std::string name, std::span<const uint8_t> bytes) {
+  data::TfFeature feature{.name = std::move(name), .kind = data::TfFeature::Kind::bytes};
   feature.bytes.push_back(bytes);
   return feature;
 }
@@ -158,8 +159,8 @@ void write_files(const fs::path& folder, const SampleCounts& counts, int64_t fir
               });
 }
 
-void append_halves(std::vector<Half>& to, const std::vector<float>& values) {
-  for (const float x : values) to.push_back(to_half(x));
+void append_halves(std::vector<data::Half>& to, const std::vector<float>& values) {
+  for (const float x : values) to.push_back(data::to_half(x));
 }
 
 }  // namespace
@@ -174,14 +175,14 @@ void write_cosmoflow(const fs::path& folder, const VolumeSpec& spec, const Sampl
                 generate_named_volume(spec, index, volume.data());
                 const std::array<float, 4> y =
                     unit_parameters(cosmology_of(spec, index), spec.spread);
-                TfFeature target{.name = "y", .kind = TfFeature::Kind::floats};
+                data::TfFeature target{.name = "y", .kind = data::TfFeature::Kind::floats};
                 target.floats.assign(y.begin(), y.end());
-                const std::vector<TfFeature> features = {
+                const std::vector<data::TfFeature> features = {
                     bytes_feature("x", {reinterpret_cast<const uint8_t*>(volume.data()),
                                         volume.size() * sizeof(int16_t)}),
                     std::move(target)};
-                const std::vector<std::vector<uint8_t>> records = {example_record(features)};
-                write_tfrecords(path, records);
+                const std::vector<std::vector<uint8_t>> records = {data::example_record(features)};
+                data::write_tfrecords(path, records);
               });
 }
 
@@ -197,18 +198,18 @@ void write_deepcam(const fs::path& folder, const ClimateSpec& spec, const Sample
         generate_climate(spec, index, fields.data(), mask.data());
         if (train)
           statistics[static_cast<size_t>(index)] = climate_statistics(spec.grid, fields.data());
-        const std::vector<ArrayRef> arrays = {
+        const std::vector<data::ArrayRef> arrays = {
             {"climate/data", ElementType::f32, {rows, columns, kClimateChannels}, fields.data()},
             {"climate/labels_0", ElementType::u8, {rows, columns}, mask.data()}};
-        write_hdf5(path, arrays);
+        data::write_hdf5(path, arrays);
       });
   if (counts.train == 0) return;
   ClimateStatistics all;
   for (const ClimateStatistics& one : statistics) all = all + one;
-  const std::vector<ArrayRef> arrays = {
+  const std::vector<data::ArrayRef> arrays = {
       {"climate/minval", ElementType::f32, {kClimateChannels}, all.low.data()},
       {"climate/maxval", ElementType::f32, {kClimateChannels}, all.high.data()}};
-  write_whole(folder / "stats.h5", [&](const fs::path& path) { write_hdf5(path, arrays); });
+  write_whole(folder / "stats.h5", [&](const fs::path& path) { data::write_hdf5(path, arrays); });
 }
 
 void write_protein(const fs::path& folder, const ChainSpec& spec, const SampleCounts& counts,
@@ -221,7 +222,7 @@ void write_protein(const fs::path& folder, const ChainSpec& spec, const SampleCo
     resize(all.coordinates, 3 * spec.residues);
     resize(all.q, 1);
     resize(all.temperature, 1);
-    for_each_sample((count + kFramesOfRun - 1) / kFramesOfRun, threads, [&](int64_t run) {
+    data::for_each_sample((count + kFramesOfRun - 1) / kFramesOfRun, threads, [&](int64_t run) {
       const int64_t at = run * kFramesOfRun;
       const ChainFrames made =
           simulate_chain(spec, first + run, std::min(kFramesOfRun, count - at));
@@ -229,11 +230,11 @@ void write_protein(const fs::path& folder, const ChainSpec& spec, const SampleCo
       std::ranges::copy(made.q, all.q.begin() + at);
       std::ranges::copy(made.temperature, all.temperature.begin() + at);
     });
-    const std::vector<ArrayRef> arrays = {
+    const std::vector<data::ArrayRef> arrays = {
         {"coordinates", ElementType::f32, {count, spec.residues, 3}, all.coordinates.data()},
         {"q", ElementType::f32, {count}, all.q.data()},
         {"temperature", ElementType::f32, {count}, all.temperature.data()}};
-    write_hdf5(path, arrays);
+    data::write_hdf5(path, arrays);
   };
   write_together(
       folder,
@@ -251,7 +252,7 @@ void write_vibrations(const fs::path& folder, const VibrationSpec& spec, const S
                       int threads) {
   const auto write = [&](const fs::path& path, int64_t first, int64_t count) {
     std::vector<Vibration> records(static_cast<size_t>(count));
-    for_each_sample(count, threads, [&](int64_t i) {
+    data::for_each_sample(count, threads, [&](int64_t i) {
       records[static_cast<size_t>(i)] = generate_vibration(spec, first + i);
     });
     std::vector<float> signals, clean, parameters;
@@ -264,13 +265,13 @@ void write_vibrations(const fs::path& folder, const VibrationSpec& spec, const S
       classes.push_back(record.weak);
     }
     const std::vector<int64_t> extents = {count, spec.samples, spec.masses};
-    const std::vector<ArrayRef> arrays = {
+    const std::vector<data::ArrayRef> arrays = {
         {"signals", ElementType::f32, extents, signals.data()},
         {"padding", ElementType::i8, {count, spec.samples / kVibrationPiece}, padding.data()},
         {"class", ElementType::u8, {count}, classes.data()},
         {"parameters", ElementType::f32, {count, 2}, parameters.data()},
         {"clean", ElementType::f32, extents, clean.data()}};
-    write_hdf5(path, arrays);
+    data::write_hdf5(path, arrays);
   };
   const auto validation = [&](const fs::path& p) { write(p, kFirstTestVibration, counts.test); };
   write_together(folder, {{"train.h5", [&](const fs::path& p) { write(p, 0, counts.train); }},
@@ -283,10 +284,10 @@ void write_neurons(const fs::path& folder, const TissueSpec& spec, const SampleC
               [&](const fs::path& path, int64_t index, bool) {
                 const Tissue tissue = generate_tissue(spec, index);
                 const std::vector<int64_t> extents(3, spec.side);
-                const std::vector<ArrayRef> arrays = {
+                const std::vector<data::ArrayRef> arrays = {
                     {"raw", ElementType::u8, extents, tissue.image.data()},
                     {"labels", ElementType::u32, extents, tissue.labels.data()}};
-                write_hdf5(path, arrays);
+                data::write_hdf5(path, arrays);
               });
 }
 
@@ -295,7 +296,7 @@ void write_cbed(const fs::path& folder, const CbedSpec& spec, const SampleCounts
   const CbedGenerator generator(spec);
   write_files(folder, counts, kFirstTestCbed, threads, "cbed-{:08}.h5",
               [&](const fs::path& path, const SampleRange& samples) {
-                std::vector<Half> images, potentials;
+                std::vector<data::Half> images, potentials;
                 std::vector<uint8_t> classes;
                 std::vector<float> parameters;
                 for (int64_t i = 0; i < samples.count; ++i) {
@@ -306,12 +307,12 @@ void write_cbed(const fs::path& folder, const CbedSpec& spec, const SampleCounts
                   std::ranges::copy(made.parameters, std::back_inserter(parameters));
                 }
                 const std::vector<int64_t> maps = {samples.count, 1, spec.side, spec.side};
-                const std::vector<ArrayRef> arrays = {
+                const std::vector<data::ArrayRef> arrays = {
                     {"image", ElementType::f16, maps, images.data()},
                     {"class", ElementType::u8, {samples.count}, classes.data()},
                     {"parameters", ElementType::f32, {samples.count, 4}, parameters.data()},
                     {"potential", ElementType::f16, maps, potentials.data()}};
-                write_hdf5(path, arrays);
+                data::write_hdf5(path, arrays);
               });
 }
 
@@ -321,7 +322,7 @@ void write_stem(const fs::path& folder, const StemSpec& spec, const SampleCounts
   write_files(
       folder, counts, kFirstTestStem, threads, "stem-{:08}.h5",
       [&](const fs::path& path, const SampleRange& samples) {
-        std::vector<Half> images, clean;
+        std::vector<data::Half> images, clean;
         std::vector<uint8_t> classes, columns;
         for (int64_t i = 0; i < samples.count; ++i) {
           const StemSample made = generator.sample(samples.first + i);
@@ -331,12 +332,12 @@ void write_stem(const fs::path& folder, const StemSpec& spec, const SampleCounts
           columns.insert(columns.end(), made.columns.begin(), made.columns.end());
         }
         const std::vector<int64_t> maps = {samples.count, 1, spec.side, spec.side};
-        const std::vector<ArrayRef> arrays = {
+        const std::vector<data::ArrayRef> arrays = {
             {"image", ElementType::f16, maps, images.data()},
             {"class", ElementType::u8, {samples.count}, classes.data()},
             {"columns", ElementType::u8, {samples.count, spec.side, spec.side}, columns.data()},
             {"clean", ElementType::f16, maps, clean.data()}};
-        write_hdf5(path, arrays);
+        data::write_hdf5(path, arrays);
       });
 }
 
@@ -368,7 +369,7 @@ void write_text(const fs::path& folder, const SentenceSpec& spec, const SampleCo
     errno = 0;
     for (int64_t at = 0; at < count; at += kBlock * threads) {
       std::vector<std::string> blocks(static_cast<size_t>(threads));
-      for_each_sample(threads, threads, [&](int64_t b) {
+      data::for_each_sample(threads, threads, [&](int64_t b) {
         const int64_t begin = at + b * kBlock, end = std::min(begin + kBlock, count);
         for (int64_t i = begin; i < end; ++i)
           blocks[static_cast<size_t>(b)] += generate_sentence(spec, first + i);
@@ -396,4 +397,4 @@ void write_token_pairs(const fs::path& folder, const SequenceSpec& spec,
   write("validation-00000.tokens", kFirstTestSequence, counts.test);
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -15,7 +15,7 @@
 #include "tutti/generate/token_pairs.h"
 #include "tutti/generate/vibrations.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// The number of samples in each part.
 struct SampleCounts {
@@ -73,4 +73,4 @@ void write_text(const std::filesystem::path& folder, const SentenceSpec& spec,
 void write_token_pairs(const std::filesystem::path& folder, const SequenceSpec& spec,
                        const SampleCounts& counts);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -5,7 +5,7 @@
 
 #include "tutti/base/numeric/rng.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 enum class WordKind : uint8_t { noun, adjective, verb };
@@ -90,4 +90,4 @@ std::string generate_sentence(const SentenceSpec& spec, int64_t index) {
   return Sentence(spec, index).write();
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

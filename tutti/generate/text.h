@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <string>
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// Test sentences start at this index.
 inline constexpr int64_t kFirstTestSentence = 1'000'000'000'000;
@@ -26,4 +26,4 @@ struct SentenceSpec {
 /// Generates a sentence with full stop and line end: a pure function of both arguments.
 std::string generate_sentence(const SentenceSpec& spec, int64_t index);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -12,7 +12,7 @@
 #include "tutti/base/scratch_directory.h"
 #include "tutti/generate/sample_sets.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 TEST(GeneratedText, IsAFunctionOfSeedAndNumber) {
@@ -74,4 +74,4 @@ TEST(GeneratedText, AFailureIsAnIoErrorAndLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -6,7 +6,7 @@
 #include "tutti/base/numeric/rng.h"
 #include "tutti/data/text/token_file.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 std::vector<int32_t> generate_sequence(const SequenceSpec& spec, int64_t index) {
   Rng rng(spec.seed, Purpose::generate, static_cast<uint64_t>(index));
@@ -30,11 +30,11 @@ std::vector<int32_t> asked_of(const SequenceSpec& spec, std::vector<int32_t> seq
 void write_sequences(const std::filesystem::path& source, const std::filesystem::path& target,
                      const SequenceSpec& spec, int64_t first, int64_t count) {
   const auto end = static_cast<int32_t>(spec.symbols);
-  const TokenHeader header{.token_bytes = token_bytes_of(spec.symbols + 1),
-                           .vocabulary = spec.symbols + 1,
-                           .end_token = end};
-  TokenWriter sources(source, header), targets(target, header);
-  const auto write = [&](TokenWriter& writer, std::vector<int32_t> sequence) {
+  const data::TokenHeader header{.token_bytes = data::token_bytes_of(spec.symbols + 1),
+                                 .vocabulary = spec.symbols + 1,
+                                 .end_token = end};
+  data::TokenWriter sources(source, header), targets(target, header);
+  const auto write = [&](data::TokenWriter& writer, std::vector<int32_t> sequence) {
     sequence.insert(sequence.begin(), end);
     writer.write(sequence);
   };
@@ -47,4 +47,4 @@ void write_sequences(const std::filesystem::path& source, const std::filesystem:
   targets.close(1);
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

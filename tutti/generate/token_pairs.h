@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// Test sequences start at this index.
 inline constexpr int64_t kFirstTestSequence = 1'000'000'000'000;
@@ -29,4 +29,4 @@ std::vector<int32_t> asked_of(const SequenceSpec& spec, std::vector<int32_t> seq
 void write_sequences(const std::filesystem::path& source, const std::filesystem::path& target,
                      const SequenceSpec& spec, int64_t first, int64_t count);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -7,7 +7,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/numeric/rng.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 using SquareMatrix = std::vector<std::vector<double>>;
@@ -141,4 +141,4 @@ Vibration generate_vibration(const VibrationSpec& spec, int64_t index) {
   return made;
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// Index of the first record of a validation set.
 inline constexpr int64_t kFirstTestVibration = int64_t{1} << 40;
@@ -58,4 +58,4 @@ std::vector<double> ringing(const ChainModes& modes, double damping, size_t stru
 /// Generates a record: a pure function of both arguments. ConfigError for invalid sizes.
 Vibration generate_vibration(const VibrationSpec& spec, int64_t index);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -9,7 +9,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 TEST(Vibrations, EvenChainsHaveTheKnownFrequencies) {
@@ -110,4 +110,4 @@ TEST(Vibrations, RecordsHaveAllLengthsClassesAndNoise) {
 }
 
 }  // namespace
-}  // namespace tutti::data
+}  // namespace tutti::generate

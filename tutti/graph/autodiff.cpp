@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti {
+namespace tutti::graph {
 
 std::vector<bool> depends_on(const Graph& graph, std::span<const Value> parameters) {
   std::vector<bool> depends(graph.values().size());
@@ -96,4 +96,4 @@ std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
   return produced;
 }
 
-}  // namespace tutti
+}  // namespace tutti::graph

@@ -7,7 +7,7 @@
 
 #include "tutti/graph/graph.h"
 
-namespace tutti {
+namespace tutti::graph {
 
 /// Returns for each value, by its id, whether it depends on one of these parameters, or on the
 /// outputs of an op that brings values trained elsewhere (Op::brings_trained).
@@ -37,4 +37,4 @@ std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
                                  std::vector<RowGradient>* tables = nullptr,
                                  std::vector<Value>* gradients = nullptr);
 
-}  // namespace tutti
+}  // namespace tutti::graph

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti {
+namespace tutti::graph {
 
 std::vector<Value> Op::grad(const GradArgs& args) const {
   throw ConfigError(fmt::format("{}: op '{}' has no gradient", args.node.name, name()));
@@ -174,4 +174,4 @@ std::string Graph::to_string() const {
   return text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::graph

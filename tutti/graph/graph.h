@@ -9,7 +9,7 @@
 
 #include "tutti/graph/op.h"
 
-namespace tutti {
+namespace tutti::graph {
 
 struct ValueInfo {
   std::string name;
@@ -77,4 +77,4 @@ class Graph {
   std::vector<Value> outputs_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::graph

@@ -7,7 +7,7 @@
 #include "tutti/base/error.h"
 #include "tutti/graph/autodiff.h"
 
-namespace tutti {
+namespace tutti::graph {
 namespace {
 
 /// Computes y = a * b for scalars; d/da = dy * b as another Product. Without dy it is a loss.
@@ -144,4 +144,4 @@ TEST(Autodiff, RefusesWhatItCannotDifferentiate) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::graph

@@ -11,7 +11,7 @@
 
 #include "tutti/graph/value.h"
 
-namespace tutti {
+namespace tutti::graph {
 
 class Graph;
 struct Node;
@@ -109,4 +109,4 @@ class Op {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::graph

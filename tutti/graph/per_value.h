@@ -6,7 +6,7 @@
 
 #include "tutti/graph/graph.h"
 
-namespace tutti {
+namespace tutti::graph {
 
 template <class T>
 class PerValue {
@@ -23,4 +23,4 @@ class PerValue {
   std::vector<T> entries_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::graph

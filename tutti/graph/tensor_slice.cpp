@@ -4,7 +4,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::graph {
 namespace {
 
 /// Calls f(first element in the whole tensor, first in the part, count) for each run that is
@@ -66,4 +66,4 @@ void TensorSlice::put(std::span<const float> part, int rank, std::span<float> al
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::graph

@@ -10,7 +10,7 @@
 
 #include "tutti/graph/op.h"
 
-namespace tutti {
+namespace tutti::graph {
 
 /// One of several groups of channels in a tensor, such as queries, keys and values. Ranks share a
 /// block in whole units, which are its heads.
@@ -43,4 +43,4 @@ int64_t count_of(const std::vector<Rows>& rows);
 /// The slices of shared parameters, by parameter name.
 using TensorSlices = std::map<std::string, TensorSlice, std::less<>>;
 
-}  // namespace tutti
+}  // namespace tutti::graph

@@ -8,7 +8,7 @@
 
 #include "tutti/tensor/tensor_desc.h"
 
-namespace tutti {
+namespace tutti::graph {
 
 /// A handle into a Graph. Default-constructed = no value.
 struct Value {
@@ -92,4 +92,4 @@ constexpr std::array<std::string_view, 13> words(Init::Kind) {
           "glorot_normal"};
 }
 
-}  // namespace tutti
+}  // namespace tutti::graph

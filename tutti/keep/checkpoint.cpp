@@ -11,7 +11,7 @@
 #include "tutti/keep/rank_file.h"
 #include "tutti/keep/safetensors.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 namespace fs = std::filesystem;
@@ -190,4 +190,4 @@ RankFiles rank_files_of(const fs::path& checkpoint) {
   return read_manifest(checkpoint / kManifest).rank_files;
 }
 
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -29,7 +29,7 @@
 #include "tutti/keep/named_tensor.h"
 #include "tutti/keep/safetensors.h"
 
-namespace tutti {
+namespace tutti::keep {
 
 /// A field that a network learns, as the data set describes it. It determines what the network's
 /// predictions are; `tutti infer` needs it because its files have no labels.
@@ -185,4 +185,4 @@ int64_t newest_step(const std::filesystem::path& directory);
 /// unreadable manifest come last.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& directory);
 
-}  // namespace tutti
+}  // namespace tutti::keep

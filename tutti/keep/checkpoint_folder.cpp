@@ -15,7 +15,7 @@
 #include "tutti/keep/checkpoint.h"
 #include "tutti/keep/manifest.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 namespace fs = std::filesystem;
@@ -239,4 +239,4 @@ bool is_abandoned(const fs::path& checkpoint) {
   return checkpoint.filename().string().find(kAbandoned) != std::string::npos;
 }
 
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tutti {
+namespace tutti::keep {
 
 inline constexpr const char* kWeightsFile = "weights.safetensors";
 inline constexpr const char* kStateFile = "state.safetensors";
@@ -50,4 +50,4 @@ std::string name_in(const std::filesystem::path& file);
 /// Returns the checkpoint that `best` names; empty if it names none.
 std::filesystem::path best_of(const std::filesystem::path& directory);
 
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -6,13 +6,13 @@
 #include "tutti/keep/checkpoint.h"
 #include "tutti/trace/record.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 void refuse_lost_checkpoint(const RunPlace& place) {
-  const std::filesystem::path record = std::filesystem::path(place.directory) / kRecordFile;
+  const std::filesystem::path record = std::filesystem::path(place.directory) / trace::kRecordFile;
   if (std::error_code none; !std::filesystem::exists(record, none)) return;
-  const auto written = read_readable(record.string()).log.checkpoints;
+  const auto written = trace::read_readable(record.string()).log.checkpoints;
   if (written.empty()) return;
   throw ConfigError(fmt::format(
       "--resume: the run in '{}' has written a checkpoint of step {}, and '{}' holds none: if they "
@@ -35,4 +35,4 @@ void check_whose_checkpoint(const RunPlace& place) {
       place.checkpoints, theirs, place.directory, place.run_id, place.checkpoints));
 }
 
-}  // namespace tutti
+}  // namespace tutti::keep

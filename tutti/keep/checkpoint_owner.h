@@ -3,7 +3,7 @@
 
 #include "tutti/keep/run_folder.h"
 
-namespace tutti {
+namespace tutti::keep {
 
 /// Throws ConfigError in two cases. The newest checkpoint in place.checkpoints is of another run
 /// than the one in place.directory. Or there is none (place.resume is empty), although the
@@ -11,4 +11,4 @@ namespace tutti {
 /// old one.
 void check_whose_checkpoint(const RunPlace& place);
 
-}  // namespace tutti
+}  // namespace tutti::keep

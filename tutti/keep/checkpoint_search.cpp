@@ -9,7 +9,7 @@
 #include "tutti/keep/checkpoint_folder.h"
 #include "tutti/keep/manifest.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 namespace fs = std::filesystem;
@@ -128,4 +128,4 @@ std::optional<fs::path> find_latest_valid(const fs::path& directory,
   return std::nullopt;
 }
 
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -5,7 +5,7 @@
 #include "tutti/keep/checkpoint_test.h"
 #include "tutti/keep/durable_file.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 namespace fs = std::filesystem;
@@ -157,4 +157,4 @@ TEST_F(CheckpointTest, APathThatCannotBeLookedAtIsAnIoError) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::keep

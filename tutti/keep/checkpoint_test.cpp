@@ -12,7 +12,7 @@
 #include "tutti/keep/durable_file.h"
 #include "tutti/keep/manifest.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 namespace fs = std::filesystem;
@@ -246,4 +246,4 @@ TEST_F(CheckpointTest, SaysWhereItCannotWrite) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -10,7 +10,7 @@
 #include "tutti/base/scratch_directory.h"
 #include "tutti/keep/checkpoint.h"
 
-namespace tutti {
+namespace tutti::keep {
 
 class CheckpointTest : public testing::Test {
  protected:
@@ -57,4 +57,4 @@ class CheckpointTest : public testing::Test {
   const std::filesystem::path directory_ = scratch_.path() / "checkpoints";
 };
 
-}  // namespace tutti
+}  // namespace tutti::keep

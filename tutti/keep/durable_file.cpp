@@ -15,7 +15,7 @@
 #include "tutti/base/own_file.h"
 #include "tutti/base/small_text.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 [[noreturn]] void fail(const std::filesystem::path& path, const char* what, int error) {
@@ -184,4 +184,4 @@ void sync_directory(const std::filesystem::path& directory) {
   if (error != 0) fail(path, "cannot be written to the disk", error);
 }
 
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -12,7 +12,7 @@
 
 struct XXH64_state_s;  // xxhash.h's XXH64_state_t
 
-namespace tutti {
+namespace tutti::keep {
 
 struct FileDigest {
   uint64_t bytes = 0;
@@ -79,4 +79,4 @@ void replace_file(const std::filesystem::path& path, std::string_view text);
 /// Makes renames and new names inside `directory` durable.
 void sync_directory(const std::filesystem::path& directory);
 
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -11,7 +11,7 @@
 #include "tutti/base/name_pattern.h"
 #include "tutti/base/spelling.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 /// Returns the dotted beginning, "a.b.", that all names share; names that do not count are skipped.
@@ -54,7 +54,7 @@ bool ForeignNames::knows(const std::string& name) const {
          variables_.find_table(name);
 }
 
-ForeignNames::ForeignNames(const SafetensorsFile& file, const Variables& variables)
+ForeignNames::ForeignNames(const SafetensorsFile& file, const plan::Variables& variables)
     : file_(file), variables_(variables) {
   if (variables.parameters.empty() || std::ranges::any_of(file.entries(), [&](const auto& entry) {
         return entry.name != kOutput && knows(entry.name);
@@ -145,7 +145,7 @@ void ForeignNames::check_others(std::span<const std::string> except) const {
           entry.name, twin));
     std::vector<std::string> own;
     for (const auto* list : {&variables_.parameters, &variables_.statistics})
-      for (const Variable& variable : *list) own.push_back(variable.name);
+      for (const plan::Variable& variable : *list) own.push_back(variable.name);
     throw ConfigError(fmt::format("tensor '{}' in the weights belongs to no layer of the model{}",
                                   entry.name, did_you_mean(nearest_spelling(name, own))));
   }
@@ -182,4 +182,4 @@ std::string ForeignNames::others_than(const std::string& name) const {
   return text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -15,12 +15,12 @@
 #include "tutti/keep/safetensors.h"
 #include "tutti/plan/variables.h"
 
-namespace tutti {
+namespace tutti::keep {
 
 class ForeignNames {
  public:
   /// Both arguments must outlive this object.
-  ForeignNames(const SafetensorsFile& file, const Variables& variables);
+  ForeignNames(const SafetensorsFile& file, const plan::Variables& variables);
 
   /// Returns the file's name for the model's `name`.
   std::string in_file(const std::string& name) const;
@@ -46,7 +46,7 @@ class ForeignNames {
   std::string shorter_twin(const std::string& name) const;
 
   const SafetensorsFile& file_;
-  const Variables& variables_;
+  const plan::Variables& variables_;
   std::string in_front_{};  ///< precedes the file's names
   std::string lacking_{};   ///< precedes the model's names only
 };
@@ -55,4 +55,4 @@ class ForeignNames {
 /// batches, GPT-2's masks, the frequencies of rotations.
 bool is_foreign_buffer(const std::string& name);
 
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -11,7 +11,7 @@
 #include "tutti/keep/checkpoint.h"
 #include "tutti/keep/named_tensor.h"
 
-namespace tutti {
+namespace tutti::keep {
 
 /// The state at one step, by the place where it is stored.
 struct SavedRun {
@@ -30,4 +30,4 @@ struct KeptState {
   std::function<void(const Checkpoint* resumed)> start = {};
 };
 
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -11,7 +11,7 @@
 #include "tutti/base/json.h"
 #include "tutti/base/json_words.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 // 1: without run_id, optimizer, state_kinds, settings. 2: ranks' own data lay in the state file.
@@ -146,4 +146,4 @@ Manifest read_manifest(const std::filesystem::path& path) {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::keep

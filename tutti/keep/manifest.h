@@ -10,7 +10,7 @@
 #include "tutti/keep/checkpoint.h"
 #include "tutti/keep/durable_file.h"
 
-namespace tutti {
+namespace tutti::keep {
 
 struct Manifest {
   CheckpointInfo info;
@@ -26,4 +26,4 @@ std::string to_json(const Manifest& manifest);
 /// refuses to read it or it has a later schema.
 Manifest read_manifest(const std::filesystem::path& path);
 
-}  // namespace tutti
+}  // namespace tutti::keep

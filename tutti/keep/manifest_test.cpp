@@ -12,7 +12,7 @@
 #include "tutti/keep/checkpoint_folder.h"
 #include "tutti/keep/durable_file.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,4 +58,4 @@ TEST(Manifest, OfADamagedOneTheDamageIsSaidAndNotWhoseExceptionItIs) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -1,6 +1,6 @@
 #include "tutti/keep/named_tensor.h"
 
-namespace tutti {
+namespace tutti::keep {
 
 void give_bytes(const TensorRef& tensor, const ByteSink& sink) {
   if (tensor.give) return tensor.give(sink);
@@ -30,4 +30,4 @@ std::vector<NamedTensor> materialise(std::span<const TensorRef> refs) {
   return tensors;
 }
 
-}  // namespace tutti
+}  // namespace tutti::keep

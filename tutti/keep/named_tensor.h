@@ -10,7 +10,7 @@
 
 #include "tutti/tensor/tensor_desc.h"
 
-namespace tutti {
+namespace tutti::keep {
 
 /// Takes the next piece of a tensor's content. The piece is valid during the call.
 using ByteSink = std::function<void(std::span<const std::byte>)>;
@@ -52,4 +52,4 @@ TensorRef owned(NamedTensor tensor);
 NamedTensor materialise(const TensorRef& ref);
 std::vector<NamedTensor> materialise(std::span<const TensorRef> refs);
 
-}  // namespace tutti
+}  // namespace tutti::keep

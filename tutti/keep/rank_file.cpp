@@ -10,7 +10,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 namespace fs = std::filesystem;
@@ -174,4 +174,4 @@ void restore_unsent(comm::Communicator& communicator, comm::SavedState& saved,
         "dealt out anew, and the run goes on otherwise than the old one would have");
 }
 
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -23,7 +23,7 @@
 #include "tutti/keep/named_tensor.h"
 #include "tutti/keep/safetensors.h"
 
-namespace tutti {
+namespace tutti::keep {
 
 std::filesystem::path rank_file_path(const std::filesystem::path& checkpoint, int64_t rank);
 
@@ -72,7 +72,7 @@ class SavedCompression final : public comm::SavedState {
 
 /// The state of compression for one bucket on this rank.
 struct UnsentBucket {
-  const Bucket* bucket = nullptr;
+  const exchange::Bucket* bucket = nullptr;
   comm::StateLayout layout;
   std::span<float> state;
 };
@@ -83,4 +83,4 @@ std::vector<TensorRef> unsent_tensors(int rank, std::span<const UnsentBucket> bu
 void restore_unsent(comm::Communicator& communicator, comm::SavedState& saved,
                     std::span<const UnsentBucket> buckets);
 
-}  // namespace tutti
+}  // namespace tutti::keep

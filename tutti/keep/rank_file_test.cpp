@@ -15,7 +15,7 @@
 #include "tutti/train/loop/resume.h"
 #include "tutti/train/network/weights.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 namespace fs = std::filesystem;
@@ -24,8 +24,8 @@ constexpr int kReplicas = 12;
 constexpr size_t kFloats = 1000;  // size of the only bucket
 
 /// Two statistics, 8 and 24 floats, without parameters.
-Variables statistics_only() {
-  Variables variables;
+plan::Variables statistics_only() {
+  plan::Variables variables;
   variables.statistics = {{"bn.mean", {DType::f32, {8}, {}}, 0, {}},
                           {"bn.variance", {DType::f32, {24}, {}}, 64, {}}};
   variables.statistic_bytes = 64 + 96;
@@ -36,7 +36,7 @@ float value_at(int replica, size_t i) {
   return static_cast<float>(1000 * replica) + static_cast<float>(i);
 }
 
-std::span<float> floats_of(const Weights& weights, int local) {
+std::span<float> floats_of(const train::Weights& weights, int local) {
   return {reinterpret_cast<float*>(weights.statistics(local)),
           weights.variables().statistic_bytes / sizeof(float)};
 }
@@ -58,8 +58,8 @@ class RankFileTest : public testing::Test {
     info.ranks = ranks;
     CheckpointWriter writer(directory_, info, ranks);
     comm::run_ranks(ranks, [&](comm::Communicator& c) {
-      const ReplicaMap map(replicas, ranks, c.rank());
-      Weights weights(variables_, map.local_count());
+      const exchange::ReplicaMap map(replicas, ranks, c.rank());
+      train::Weights weights(variables_, map.local_count());
       for (int local = 0; local < map.local_count(); ++local)
         for (size_t i = 0; i < floats_of(weights, local).size(); ++i)
           floats_of(weights, local)[i] = value_at(map.replica(local), i);
@@ -90,7 +90,7 @@ class RankFileTest : public testing::Test {
     return "";
   }
 
-  const Variables variables_ = statistics_only();
+  const plan::Variables variables_ = statistics_only();
   const ScratchDirectory scratch_;
   const fs::path directory_ = scratch_.path() / "checkpoints";
   fs::path last_;
@@ -102,11 +102,11 @@ TEST_F(RankFileTest, EveryReplicaFindsItsStatisticsOnAnyNumberOfRanks) {
     const Checkpoint checkpoint = open_checkpoint(last_);
     for (const int after : {1, 3, 5, 12})
       for (int rank = 0; rank < after; ++rank) {
-        const ReplicaMap map(kReplicas, after, rank);
-        Weights weights(variables_, map.local_count());
-        restore_rows(checkpoint, map, weights);
+        const exchange::ReplicaMap map(kReplicas, after, rank);
+        train::Weights weights(variables_, map.local_count());
+        train::restore_rows(checkpoint, map, weights);
         for (int local = 0; local < map.local_count(); ++local)
-          for (const Variable& variable : variables_.statistics)
+          for (const plan::Variable& variable : variables_.statistics)
             for (size_t i = 0; i < static_cast<size_t>(variable.desc.elements()); ++i) {
               const size_t at = variable.offset / sizeof(float) + i;
               ASSERT_EQ(floats_of(weights, local)[at], value_at(map.replica(local), at))
@@ -170,9 +170,9 @@ TEST_F(RankFileTest, WhatARankReadsDoesNotGrowWithTheNumberOfRanks) {
     const uint64_t size = write(ranks, ranks, kLocal * ranks)[0], before = *bytes_read();
     const Checkpoint checkpoint = open_checkpoint(last_);
     verify_rank_files(last_, checkpoint.rank_files, rank, ranks);
-    const ReplicaMap map(kLocal * ranks, ranks, rank);
-    Weights weights(variables_, kLocal);
-    restore_rows(checkpoint, map, weights);
+    const exchange::ReplicaMap map(kLocal * ranks, ranks, rank);
+    train::Weights weights(variables_, kLocal);
+    train::restore_rows(checkpoint, map, weights);
     SavedCompression saved(checkpoint);
     for (const std::string& name : saved.names(rank))
       if (name.starts_with("compression.")) saved.read(rank, name);
@@ -253,7 +253,7 @@ TEST_F(RankFileTest, WhatOneRankCannotWriteIsAnErrorOnAllAndLeavesNothing) {
 TEST_F(RankFileTest, OneFromBeforeThereWereSuchFilesCanBeRead) {
   std::vector<NamedTensor> tensors;
   for (int replica = 0; replica < 3; ++replica)
-    for (const Variable& variable : variables_.statistics) {
+    for (const plan::Variable& variable : variables_.statistics) {
       NamedTensor tensor{fmt::format("replica {}/{}", replica, variable.name), variable.desc, {}};
       std::vector<float> values(static_cast<size_t>(variable.desc.elements()),
                                 static_cast<float>(replica + 1));
@@ -276,9 +276,9 @@ TEST_F(RankFileTest, OneFromBeforeThereWereSuchFilesCanBeRead) {
   for (const int ranks : {2, 3})
     comm::run_ranks(ranks, [&](comm::Communicator& c) {
       const Checkpoint checkpoint = open_checkpoint(path);
-      const ReplicaMap map(3, ranks, c.rank());
-      Weights weights(variables_, map.local_count());
-      restore_rows(checkpoint, map, weights);
+      const exchange::ReplicaMap map(3, ranks, c.rank());
+      train::Weights weights(variables_, map.local_count());
+      train::restore_rows(checkpoint, map, weights);
       for (int local = 0; local < map.local_count(); ++local)
         EXPECT_EQ(floats_of(weights, local)[20], static_cast<float>(map.replica(local) + 1));
       SavedCompression saved(checkpoint);
@@ -289,4 +289,4 @@ TEST_F(RankFileTest, OneFromBeforeThereWereSuchFilesCanBeRead) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::keep

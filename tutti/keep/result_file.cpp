@@ -14,7 +14,7 @@
 #include "tutti/base/own_file.h"
 #include "tutti/keep/durable_file.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 namespace fs = std::filesystem;
@@ -59,4 +59,4 @@ void write_result_file(const fs::path& name, std::string_view text) {
   file.close();
 }
 
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-namespace tutti {
+namespace tutti::keep {
 
 /// Makes or replaces the file: a reader sees the old content or the new one, never a part. Links
 /// are followed and stay. A device or a pipe is written to, since a rename would replace it by a
@@ -18,4 +18,4 @@ std::optional<int> descriptor_named(const std::filesystem::path& name);
 /// would be lost.
 void check_result_file(const std::filesystem::path& name);
 
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -11,7 +11,7 @@
 #include "tutti/base/scratch_directory.h"
 #include "tutti/keep/durable_file.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,4 +114,4 @@ TEST(ResultFile, TheStandardStreamsAreDescriptors) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -13,7 +13,7 @@
 #include "tutti/keep/rank_file.h"
 #include "tutti/trace/record.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 namespace fs = std::filesystem;
@@ -120,7 +120,7 @@ std::optional<fs::path> run_of(const fs::path& resume) {
   fs::path at = fs::exists(resume, none) ? fs::canonical(resume, none) : resume;
   if (none) at = resume;
   for (int up = 0; up < 3 && !at.empty(); ++up, at = at.parent_path())
-    if (fs::exists(at / kRecordFile, none)) {
+    if (fs::exists(at / trace::kRecordFile, none)) {
       const fs::path near = fs::proximate(at, none);
       return none || near.native().starts_with("..") ? at : near;
     }
@@ -207,7 +207,7 @@ void refuse_run_in_checkpoints(const RunFolderRequest& request, const fs::path& 
 /// A run that begins among the runs of a study would be taken for one of them.
 void refuse_study(const RunFolderRequest& request, const fs::path& directory) {
   std::error_code none;
-  if (!fs::exists(directory / kStudyLockFile, none) ||
+  if (!fs::exists(directory / trace::kStudyLockFile, none) ||
       holds_run(directory, checkpoints_of(request, directory)))
     return;
   throw ConfigError(fmt::format("'{}' holds a study: choose another --output-dir for this run",
@@ -241,12 +241,13 @@ RunPlace place_in(const fs::path& directory, const RunFolderRequest& request, bo
         fmt::format("'{}' holds a run: continue it with --resume, set it aside with "
                     "--fresh, or choose another --output-dir",
                     directory.string()));
-  RunPlace place{.directory = directory.string(),
-                 .checkpoints = checkpoints_of(request, directory).string(),
-                 .run_id = used ? read_run_id((directory / kRecordFile).string()) : "",
-                 .goes_on = used};
+  RunPlace place{
+      .directory = directory.string(),
+      .checkpoints = checkpoints_of(request, directory).string(),
+      .run_id = used ? trace::read_run_id((directory / trace::kRecordFile).string()) : "",
+      .goes_on = used};
   choose_resume(request, {}, place);
-  if (place.run_id.empty()) place.run_id = make_run_id(unix_now());
+  if (place.run_id.empty()) place.run_id = trace::make_run_id(trace::unix_now());
   return place;
 }
 
@@ -278,7 +279,7 @@ void refuse_output_folder(const fs::path& folder, const std::string& reason) {
   throw IoError(fmt::format("cannot make the output folder '{}': {}", folder.string(), reason));
 }
 
-RunFolderRequest run_folder_request(const RunConfig& config, bool fresh) {
+RunFolderRequest run_folder_request(const config::RunConfig& config, bool fresh) {
   return {.output_dir = config.run.output_dir,
           .checkpoints = config.checkpoint.dir,
           .resume = config.checkpoint.resume,
@@ -288,7 +289,7 @@ RunFolderRequest run_folder_request(const RunConfig& config, bool fresh) {
 std::string folder_of_config(const fs::path& file) {
   std::error_code none;
   const fs::path folder = file.parent_path();
-  if (file.filename() != kConfigFile || !fs::exists(folder / kRecordFile, none)) return "";
+  if (file.filename() != kConfigFile || !fs::exists(folder / trace::kRecordFile, none)) return "";
   const fs::path last = folder.filename();
   // Setting a folder aside needs a name of its own.
   return last.empty() || last == "." || last == ".." ? fs::canonical(folder / ".").string()
@@ -302,7 +303,7 @@ std::string own_checkpoints(const std::string& dir, const RunPlace& place) {
 
 bool holds_run(const fs::path& directory, const fs::path& checkpoints) {
   std::error_code none;  // an empty record: the disk was full when a run began
-  const auto bytes = fs::file_size(directory / kRecordFile, none);
+  const auto bytes = fs::file_size(directory / trace::kRecordFile, none);
   return (!none && bytes > 0) || !list_checkpoints(checkpoints).empty();
 }
 
@@ -395,4 +396,4 @@ RunFolder::RunFolder(comm::Communicator& communicator, const RunFolderRequest& r
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::keep

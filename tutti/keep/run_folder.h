@@ -11,7 +11,7 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/config/config.h"
 
-namespace tutti {
+namespace tutti::keep {
 
 /// The name of the configuration in a run's folder. It does not name the folder: moved, copied or
 /// set aside, the file still belongs to the run beside it.
@@ -44,7 +44,7 @@ struct RunFolderRequest {
   double patience = 10;       ///< seconds that a resume waits for the previous run to end
 };
 
-RunFolderRequest run_folder_request(const RunConfig& config, bool fresh);
+RunFolderRequest run_folder_request(const config::RunConfig& config, bool fresh);
 
 /// Returns the folder of the run whose config.toml `file` is; empty if it belongs to no run.
 std::string folder_of_config(const std::filesystem::path& file);
@@ -96,4 +96,4 @@ FolderLock lock_run(const std::filesystem::path& folder, double patience);
 /// Returns whether a record or a checkpoint exists there.
 bool holds_run(const std::filesystem::path& directory, const std::filesystem::path& checkpoints);
 
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -13,7 +13,7 @@
 #include "tutti/keep/checkpoint.h"
 #include "tutti/trace/record.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 namespace fs = std::filesystem;
@@ -48,8 +48,8 @@ class RunFolderTest : public testing::Test {
   }
   /// Leaves behind a run's record and the checkpoints of some steps.
   static void leave_run(const RunPlace& place, std::initializer_list<int64_t> steps) {
-    RunRecord record((fs::path(place.directory) / kRecordFile).string());
-    record.append(RunStart{.run_id = place.run_id});
+    trace::RunRecord record((fs::path(place.directory) / trace::kRecordFile).string());
+    record.append(trace::RunStart{.run_id = place.run_id});
     for (const int64_t step : steps) {
       CheckpointContent content;
       content.info.step = step;
@@ -67,7 +67,7 @@ class RunFolderTest : public testing::Test {
 
 TEST_F(RunFolderTest, NoRunBeginsInTheFolderOfAStudy) {
   fs::create_directories(root_ / "study");
-  std::ofstream(root_ / "study" / kStudyLockFile) << "";
+  std::ofstream(root_ / "study" / trace::kStudyLockFile) << "";
   EXPECT_NE(refusal(request("study")).find("holds a study"), std::string::npos);
   EXPECT_NE(refusal(fresh("study")).find("holds a study"), std::string::npos);
   EXPECT_FALSE(fs::exists(root_ / "study/run.lock"));
@@ -130,7 +130,7 @@ TEST_F(RunFolderTest, AUsedFolderIsRefusedAndNothingChanges) {
 
 TEST_F(RunFolderTest, ARecordWithoutAByteIsNoRun) {
   const RunPlace place = taken(request("a"));  // as after a full disk
-  std::ofstream(fs::path(place.directory) / kRecordFile).close();
+  std::ofstream(fs::path(place.directory) / trace::kRecordFile).close();
   EXPECT_EQ(refusal(request("a")), "");
 }
 
@@ -139,9 +139,9 @@ TEST_F(RunFolderTest, ARecordWithoutAByteIsNoRun) {
 TEST_F(RunFolderTest, ARunWhoseCheckpointsAreGoneDoesNotBeginAnew) {
   const RunPlace first = taken(request("a"));
   leave_run(first, {3});
-  const std::string record = (fs::path(first.directory) / kRecordFile).string();
-  RunRecord(record, RunRecord::Open::resume)
-      .append(CheckpointRecord{.step = 3, .path = "step_0000003"});
+  const std::string record = (fs::path(first.directory) / trace::kRecordFile).string();
+  trace::RunRecord(record, trace::RunRecord::Open::resume)
+      .append(trace::CheckpointRecord{.step = 3, .path = "step_0000003"});
   EXPECT_EQ(refusal(request("a", "latest")), "");
   fs::rename(first.checkpoints, root_ / "elsewhere");
   const std::string message = refusal(request("a", "latest"));
@@ -390,4 +390,4 @@ TEST_F(RunFolderTest, CheckpointsElsewhereThatAreAnotherRunsByNowAreRefused) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -11,7 +11,7 @@
 #include "tutti/base/json_words.h"
 #include "tutti/data/file/first_bytes.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 using Type = SafetensorsFile::Type;
@@ -330,4 +330,4 @@ NamedTensor SafetensorsFile::read_as_f32(const Entry& entry) const {
   return {entry.name, {DType::f32, shape_of(entry), {}}, {raw.begin(), raw.end()}};
 }
 
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -17,7 +17,7 @@
 #include "tutti/keep/durable_file.h"
 #include "tutti/keep/named_tensor.h"
 
-namespace tutti {
+namespace tutti::keep {
 
 using TensorMetadata = std::map<std::string, std::string>;
 
@@ -107,4 +107,4 @@ class SafetensorsFile {
 
 std::string_view name_of(SafetensorsFile::Type type);  ///< the name in the file: "F32"
 
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -7,7 +7,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 class Safetensors : public testing::Test {
@@ -248,4 +248,4 @@ TEST_F(Safetensors, AnIndexAndItsFilesAreOne) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -5,14 +5,15 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 constexpr size_t kMostPiece = size_t{64} << 20, kLeastPiece = size_t{64} << 10;
 constexpr size_t kCopyPart = size_t{2} << 20;  // what a thread copies at a time
 
 size_t aligned(size_t bytes) {
-  return (bytes + Buffer::kAlignment - 1) / Buffer::kAlignment * Buffer::kAlignment;
+  return (bytes + device::Buffer::kAlignment - 1) / device::Buffer::kAlignment *
+         device::Buffer::kAlignment;
 }
 
 size_t source_bytes(const TensorRef& tensor) {
@@ -46,11 +47,11 @@ std::vector<std::vector<TensorRef>> TensorQueue::begin(
   }
   capacity_ = std::max(aligned(std::min(limit, bytes_of(files))), least);
   if (memory_.bytes() < capacity_) {
-    memory_ = Buffer();  // first return the old one
-    memory_ = Buffer(capacity_);
+    memory_ = device::Buffer();  // first return the old one
+    memory_ = device::Buffer(capacity_);
   }
-  piece_ = std::clamp(capacity_ / 4 / Buffer::kAlignment * Buffer::kAlignment, kLeastPiece / 4,
-                      kMostPiece);
+  piece_ = std::clamp(capacity_ / 4 / device::Buffer::kAlignment * device::Buffer::kAlignment,
+                      kLeastPiece / 4, kMostPiece);
   copies_.clear();
   placed_.clear();
   waiting_.clear();
@@ -177,4 +178,4 @@ void TensorQueue::take(const ByteSink& sink) {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -20,7 +20,7 @@
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/keep/named_tensor.h"
 
-namespace tutti {
+namespace tutti::keep {
 
 /// For one thread that puts and one that takes.
 class TensorQueue {
@@ -72,7 +72,7 @@ class TensorQueue {
   void take(const ByteSink& sink);
 
   const int threads_;
-  Buffer memory_;
+  device::Buffer memory_;
   size_t capacity_ = 0, piece_ = 0;
   std::vector<Copy> copies_;  // due
   std::vector<Item> placed_;  // their items
@@ -85,4 +85,4 @@ class TensorQueue {
   std::vector<std::byte> made_;  // of the taking thread
 };
 
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -8,7 +8,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -121,4 +121,4 @@ TEST_F(TensorQueueTest, AnAbandonedQueueHoldsUpNobody) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::keep

@@ -7,7 +7,7 @@
 #include "tutti/base/json.h"
 #include "tutti/keep/safetensors.h"
 
-namespace tutti {
+namespace tutti::keep {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
@@ -103,4 +103,4 @@ FileDigest write_safetensors(const std::filesystem::path& path, std::vector<Tens
   return file.close();
 }
 
-}  // namespace tutti
+}  // namespace tutti::keep

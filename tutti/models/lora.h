@@ -6,7 +6,7 @@
 
 #include "tutti/models/block/model.h"
 
-namespace tutti {
+namespace tutti::models {
 
 /// Names of the parameters that LoRA trains, as a shell pattern.
 inline constexpr const char* kLoraNames = "*.lora_[AB].weight";
@@ -15,4 +15,4 @@ inline constexpr const char* kLoraNames = "*.lora_[AB].weight";
 /// matches a pattern of `lora.layers`. Throws ConfigError for a pattern that matches none.
 ModelGraph with_lora(const ModelGraph& model, const LoraSpec& lora);
 
-}  // namespace tutti
+}  // namespace tutti::models

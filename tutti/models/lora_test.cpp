@@ -4,7 +4,7 @@
 
 #include "tutti/models/registry.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 ModelSpec adapted_gpt2(std::vector<std::string> layers, int64_t rank = 2) {
@@ -27,10 +27,10 @@ TEST(Lora, StandsBesideTheLayersThatPatternsFit) {
     return spec;
   }()),
                    made = build_model(adapted_gpt2({"*.attn.c_attn", "h.1.mlp.*"}));
-  const Graph& graph = made.graph;
+  const graph::Graph& graph = made.graph;
   EXPECT_EQ(graph.shape(graph.find("h.0.attn.c_attn.lora_A.weight")), (Shape{2, 12, 1}));
   EXPECT_EQ(graph.shape(graph.find("h.0.attn.c_attn.lora_B.weight")), (Shape{36, 2, 1}));
-  EXPECT_EQ(graph[graph.find("h.1.attn.c_attn.lora_B.weight")].init.kind, Init::Kind::zeros);
+  EXPECT_EQ(graph[graph.find("h.1.attn.c_attn.lora_B.weight")].init.kind, graph::Init::Kind::zeros);
   EXPECT_TRUE(graph.find("h.1.mlp.c_proj.lora_A.weight").valid());
   EXPECT_FALSE(graph.find("h.0.mlp.c_proj.lora_A.weight").valid());
   EXPECT_EQ(graph.parameter_count() - plain.graph.parameter_count(),
@@ -47,4 +47,4 @@ TEST(Lora, RefusesWhatFitsNothing) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::models

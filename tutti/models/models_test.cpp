@@ -8,7 +8,7 @@
 #include "tutti/models/registry.h"
 #include "tutti/ops/batch_norm.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 int64_t parameters(const ModelSpec& spec) { return build_model(spec).graph.parameter_count(); }
@@ -98,15 +98,15 @@ TEST(Models, AllTrainInBothPrecisionsAndEvaluate) {
       ModelGraph train = build_model(spec);
       EXPECT_EQ(train.graph.type(train.outputs[0].prediction).desc.dtype, DType::f32) << model.name;
       EXPECT_EQ(train.graph.outputs().size(), 1 + train.losses.size()) << model.name;
-      const size_t count = train.graph.with_role(Role::parameter).size();
-      EXPECT_EQ(differentiate(train.graph, train.losses).size(), count) << model.name;
+      const size_t count = train.graph.with_role(graph::Role::parameter).size();
+      EXPECT_EQ(ops::differentiate(train.graph, train.losses).size(), count) << model.name;
 
-      spec.mode = Mode::eval;
+      spec.mode = ops::Mode::eval;
       const ModelGraph eval = build_model(spec);
       EXPECT_TRUE(eval.targets.empty());
       EXPECT_EQ(eval.graph.parameter_count(), train.graph.parameter_count());
-      for (const Node& node : eval.graph.nodes())
-        EXPECT_EQ(dynamic_cast<const BatchNormStats*>(node.op.get()), nullptr) << node.name;
+      for (const graph::Node& node : eval.graph.nodes())
+        EXPECT_EQ(dynamic_cast<const ops::BatchNormStats*>(node.op.get()), nullptr) << node.name;
     }
   }
 }
@@ -158,8 +158,8 @@ TEST(Models, ResNet44HasTheNamesOfPublishedWeights) {
 
   const ModelGraph m = build_model(named("resnet44"));
   size_t found = 0;
-  for (const Role role : {Role::parameter, Role::statistic})
-    for (const Value v : m.graph.with_role(role)) {
+  for (const graph::Role role : {graph::Role::parameter, graph::Role::statistic})
+    for (const graph::Value v : m.graph.with_role(role)) {
       std::string extents;
       for (const int64_t extent : m.graph.shape(v))
         extents += fmt::format("{}{}", extents.empty() ? "" : ",", extent);
@@ -173,4 +173,4 @@ TEST(Models, ResNet44HasTheNamesOfPublishedWeights) {
 }
 #endif
 
-}  // namespace tutti
+}  // namespace tutti::models

@@ -20,7 +20,7 @@
 #include "tutti/models/network/vgg.h"
 #include "tutti/models/sequence_models.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 ModelInfo cifar_resnet(int depth) {
@@ -32,7 +32,7 @@ ModelInfo cifar_resnet(int depth) {
           .classes = 10,
           .takes_shortcut = true,
           .takes_width = true,
-          .prediction = [depth](Graph& graph, Value x, const ModelSpec& spec) {
+          .prediction = [depth](graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
             return cifar_resnet_logits(graph, x, spec, depth);
           }};
 }
@@ -47,7 +47,7 @@ ModelInfo imagenet_resnet(int depth, const char* blocks) {
       .classes = 1000,
       .takes_shortcut = true,
       .takes_width = true,
-      .prediction = [depth](Graph& graph, Value x, const ModelSpec& spec) {
+      .prediction = [depth](graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
         return imagenet_resnet_logits(graph, x, spec, depth);
       }};
 }
@@ -62,7 +62,7 @@ ModelInfo vgg_bn(int depth) {
           .takes_width = true,
           .takes_hidden = true,
           .takes_dropout = true,
-          .prediction = [depth](Graph& graph, Value x, const ModelSpec& spec) {
+          .prediction = [depth](graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
             return vgg_bn_logits(graph, x, spec, depth);
           }};
 }
@@ -77,7 +77,7 @@ ModelInfo tiramisu(int depth) {
           .classes = 11,
           .takes_width = true,
           .takes_dropout = true,
-          .prediction = [depth](Graph& graph, Value x, const ModelSpec& spec) {
+          .prediction = [depth](graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
             FcDenseNetSpec own = fc_densenet(depth);
             own.outputs = spec.classes;
             own.mode = spec.mode;
@@ -87,7 +87,7 @@ ModelInfo tiramisu(int depth) {
           }};
 }
 
-Value cosmoflow(Graph& graph, Value x, const ModelSpec& spec) {
+graph::Value cosmoflow(graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
   CosmoFlowSpec own{.outputs = spec.classes, .mode = spec.mode};
   if (spec.kernel > 0) own.kernel = spec.kernel;
   if (spec.width > 0) own.channels = spec.width;
@@ -96,7 +96,7 @@ Value cosmoflow(Graph& graph, Value x, const ModelSpec& spec) {
   return cosmoflow_prediction(graph, x, own);
 }
 
-Value cosmoflow_small(Graph& graph, Value x, const ModelSpec& spec) {
+graph::Value cosmoflow_small(graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
   CosmoFlowSmallSpec own{.outputs = spec.classes, .mode = spec.mode};
   if (spec.width > 0) own.channels = spec.width;
   if (!spec.hidden.empty()) own.hidden = spec.hidden;
@@ -160,7 +160,7 @@ std::vector<ModelInfo> models_of_fields() {
        .input = {16, 768, 1152},
        .classes = 3,
        .prediction =
-           [](Graph& graph, Value x, const ModelSpec& spec) {
+           [](graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
              return deepcam_logits(graph, x, {.classes = spec.classes, .mode = spec.mode});
            }},
       {.name = "deepcam-small",
@@ -170,7 +170,7 @@ std::vector<ModelInfo> models_of_fields() {
        .input = {16, 768, 1152},
        .classes = 3,
        .prediction =
-           [](Graph& graph, Value x, const ModelSpec& spec) {
+           [](graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
              return deepcam_logits(
                  graph, x,
                  {.classes = spec.classes, .divisor = 8, .middle_blocks = 2, .mode = spec.mode});
@@ -187,7 +187,7 @@ std::vector<ModelInfo> models_of_fields() {
        .objectives =
            [](const ModelSpec&) {
              return std::vector{Objective{.task = TaskKind::regress,
-                                          .loss = PointwiseLossKind::bce_with_logits,
+                                          .loss = ops::PointwiseLossKind::bce_with_logits,
                                           .own_loss = true}};
            }},
       {.name = "dlrm",
@@ -205,8 +205,8 @@ std::vector<ModelInfo> models_of_fields() {
        .build = build_dlrm,
        .objectives =
            [](const ModelSpec&) {
-             return std::vector{
-                 Objective{.task = TaskKind::regress, .loss = PointwiseLossKind::bce_with_logits}};
+             return std::vector{Objective{.task = TaskKind::regress,
+                                          .loss = ops::PointwiseLossKind::bce_with_logits}};
            }},
       {.name = "ffn",
        .description = "flood-filling network (Januszewski et al. 2018): the voxels of the object "
@@ -220,7 +220,7 @@ std::vector<ModelInfo> models_of_fields() {
        .build = build_ffn,
        .objectives = [](const ModelSpec&) {
          return std::vector{
-             Objective{.task = TaskKind::regress, .loss = PointwiseLossKind::bce_with_logits}};
+             Objective{.task = TaskKind::regress, .loss = ops::PointwiseLossKind::bce_with_logits}};
        }}};
 }
 
@@ -357,4 +357,4 @@ ModelGraph build_model(const ModelSpec& given, bool losses) {
   return spec.lora.rank > 0 ? with_lora(built, spec.lora) : built;
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

@@ -8,7 +8,7 @@
 
 #include "tutti/models/block/model_builder.h"
 
-namespace tutti {
+namespace tutti::models {
 
 struct ModelInfo {
   std::string name, description;
@@ -30,7 +30,7 @@ struct ModelInfo {
   bool takes_tables = false;  ///< takes pooling and interaction
   /// For models with one input and one prediction: maps the one to the other. The specification is
   /// complete: no member but shortcut, width and hidden stands for "the model's own".
-  std::function<Value(Graph&, Value x, const ModelSpec&)> prediction{};
+  std::function<graph::Value(graph::Graph&, graph::Value x, const ModelSpec&)> prediction{};
   /// For any other model: builds the whole, and lists its predictions. Without `objectives` there
   /// is one prediction of the specification's task. `objectives` may be called before fields are
   /// known.
@@ -63,4 +63,4 @@ bool tasks_known(const ModelSpec& spec);
 /// its own losses in training alone has none then.
 ModelGraph build_model(const ModelSpec& spec, bool losses = false);
 
-}  // namespace tutti
+}  // namespace tutti::models

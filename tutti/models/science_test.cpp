@@ -9,18 +9,18 @@
 #include "tutti/models/network/cosmoflow_small.h"
 #include "tutti/models/network/deepcam.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
-int count(const Graph& graph, std::string_view op) {
+int count(const graph::Graph& graph, std::string_view op) {
   int found = 0;
-  for (const Node& node : graph.nodes()) found += node.op->name() == op;
+  for (const graph::Node& node : graph.nodes()) found += node.op->name() == op;
   return found;
 }
 
 struct Built {
-  Graph graph;
-  Value out;
+  graph::Graph graph;
+  graph::Value out;
 };
 
 Built cosmoflow(const Shape& shape, const CosmoFlowSpec& spec, DType dtype = DType::f32) {
@@ -35,14 +35,14 @@ Built deepcam(const Shape& shape, const DeepCamSpec& spec, DType dtype = DType::
   return b;
 }
 
-Init::Kind init_of(const Built& b, std::string_view name) {
-  const Value v = b.graph.find(name);
+graph::Init::Kind init_of(const Built& b, std::string_view name) {
+  const graph::Value v = b.graph.find(name);
   EXPECT_TRUE(v.valid()) << name;
-  return v.valid() ? b.graph[v].init.kind : Init::Kind::ones;
+  return v.valid() ? b.graph[v].init.kind : graph::Init::Kind::ones;
 }
 
 Shape shape_of(const Built& b, std::string_view name) {
-  const Value v = b.graph.find(name);
+  const graph::Value v = b.graph.find(name);
   EXPECT_TRUE(v.valid()) << name;
   return v.valid() ? b.graph.shape(v) : Shape{};
 }
@@ -56,13 +56,13 @@ TEST(CosmoFlow, HasTheNumberOfParametersOfTheReference) {
   EXPECT_EQ(v1.graph.shape(v1.out), (Shape{2, 4}));
   EXPECT_EQ(shape_of(v1, "pool5"), (Shape{2, 512, 4, 4, 4}));
   EXPECT_EQ(count(v1.graph, "dropout"), 2);
-  EXPECT_EQ(init_of(v1, "conv1.weight"), Init::Kind::glorot_uniform);
-  EXPECT_EQ(init_of(v1, "fc2.bias"), Init::Kind::zeros);
+  EXPECT_EQ(init_of(v1, "conv1.weight"), graph::Init::Kind::glorot_uniform);
+  EXPECT_EQ(init_of(v1, "fc2.bias"), graph::Init::Kind::zeros);
 }
 
 TEST(CosmoFlow, ForwardCostsWhatIsPublished) {
   // A multiplication and an addition count as two: 68.9 and 20.4 GFLOP a sample.
-  const CosmoFlowSpec eval{.mode = Mode::eval}, small{.kernel = 2, .mode = Mode::eval};
+  const CosmoFlowSpec eval{.mode = ops::Mode::eval}, small{.kernel = 2, .mode = ops::Mode::eval};
   EXPECT_NEAR(cosmoflow({1, 4, 128, 128, 128}, eval).graph.flop(), 68.9e9, 0.1e9);
   EXPECT_NEAR(cosmoflow({1, 4, 128, 128, 128}, small).graph.flop(), 20.4e9, 0.1e9);
 }
@@ -73,11 +73,11 @@ TEST(CosmoFlow, KeepsExtentsWithEvenKernelsAndTrainsInBothPrecisions) {
       Built b = cosmoflow({3, 4, 64, 64, 64}, {.kernel = kernel, .channels = 8}, dtype);
       EXPECT_EQ(shape_of(b, "conv5"), (Shape{3, 128, 4, 4, 4}));
       EXPECT_EQ(b.graph.type(b.out).desc.dtype, DType::f32);
-      const Value target = b.graph.input("target", {DType::f32, {3, 4}, {}});
-      const Value loss = pointwise_loss(b.graph, "loss", b.out, target, {});
-      EXPECT_EQ(differentiate(b.graph, std::array{loss}).size(), 16u);
+      const graph::Value target = b.graph.input("target", {DType::f32, {3, 4}, {}});
+      const graph::Value loss = ops::pointwise_loss(b.graph, "loss", b.out, target, {});
+      EXPECT_EQ(ops::differentiate(b.graph, std::array{loss}).size(), 16u);
     }
-  const Built eval = cosmoflow({1, 4, 32, 32, 32}, {.mode = Mode::eval});
+  const Built eval = cosmoflow({1, 4, 32, 32, 32}, {.mode = ops::Mode::eval});
   EXPECT_EQ(count(eval.graph, "dropout"), 0);
 }
 
@@ -88,28 +88,28 @@ TEST(CosmoFlow, RefusesVolumesThatFivePoolingsDoNotFit) {
 }
 
 TEST(CosmoFlowSmall, SeesEveryStageAndTrains) {
-  Graph graph;
-  const Value x = graph.input("volume", {DType::f32, {3, 4, 64, 64, 64}, {}});
-  const Value y = cosmoflow_small_prediction(graph, x);
+  graph::Graph graph;
+  const graph::Value x = graph.input("volume", {DType::f32, {3, 4, 64, 64, 64}, {}});
+  const graph::Value y = cosmoflow_small_prediction(graph, x);
   EXPECT_EQ(graph.shape(y), (Shape{3, 4}));
   EXPECT_EQ(graph.parameter_count(), 108'612);
   EXPECT_EQ(graph.shape(graph.find("conv1")), (Shape{3, 16, 32, 32, 32}));
   EXPECT_EQ(graph.shape(graph.find("conv5")), (Shape{3, 32, 2, 2, 2}));
   EXPECT_EQ(graph.shape(graph.find("mean")), (Shape{3, 144}));
-  const Value target = graph.input("target", {DType::f32, {3, 4}, {}});
-  const Value loss = pointwise_loss(graph, "loss", y, target, {});
-  EXPECT_EQ(differentiate(graph, std::array{loss}).size(), 5u + 2 * 6 + 4);
+  const graph::Value target = graph.input("target", {DType::f32, {3, 4}, {}});
+  const graph::Value loss = ops::pointwise_loss(graph, "loss", y, target, {});
+  EXPECT_EQ(ops::differentiate(graph, std::array{loss}).size(), 5u + 2 * 6 + 4);
 }
 
 TEST(CosmoFlowSmall, TakesWidthsAndRefusesVolumesThatDoNotHalve) {
-  Graph graph;
-  const Value x = graph.input("volume", {DType::bf16, {1, 2, 32, 32, 32}, {}});
-  const Value y = cosmoflow_small_prediction(
-      graph, x, {.channels = 4, .hidden = {}, .outputs = 3, .mode = Mode::eval});
+  graph::Graph graph;
+  const graph::Value x = graph.input("volume", {DType::bf16, {1, 2, 32, 32, 32}, {}});
+  const graph::Value y = cosmoflow_small_prediction(
+      graph, x, {.channels = 4, .hidden = {}, .outputs = 3, .mode = ops::Mode::eval});
   EXPECT_EQ(graph.shape(y), (Shape{1, 3}));
   EXPECT_EQ(graph.type(y).desc.dtype, DType::f32);
-  const Value flat = graph.input("flat", {DType::f32, {1, 4, 32, 32}, {}}),
-              odd = graph.input("odd", {DType::f32, {1, 4, 48, 48, 48}, {}});
+  const graph::Value flat = graph.input("flat", {DType::f32, {1, 4, 32, 32}, {}}),
+                     odd = graph.input("odd", {DType::f32, {1, 4, 48, 48, 48}, {}});
   EXPECT_THROW(cosmoflow_small_prediction(graph, flat), ConfigError);
   EXPECT_THROW(cosmoflow_small_prediction(graph, odd), ConfigError);
 }
@@ -146,24 +146,24 @@ TEST(DeepCam, HasTheNamesOfTheReference) {
   EXPECT_EQ(shape_of(b, "upsample.conv1.6.bias"), (Shape{256}));
   EXPECT_EQ(shape_of(b, "upsample.last_deconv.0.weight"), (Shape{256, 3, 3, 3}));
   EXPECT_FALSE(b.graph.find("upsample.last_deconv.0.bias").valid());
-  EXPECT_EQ(init_of(b, x + "block5.rep.0.conv1.weight"), Init::Kind::kaiming_normal_fan_in);
+  EXPECT_EQ(init_of(b, x + "block5.rep.0.conv1.weight"), graph::Init::Kind::kaiming_normal_fan_in);
   EXPECT_EQ(init_of(b, "bottleneck.aspp1.atrous_convolution.weight"),
-            Init::Kind::kaiming_normal_fan_in);
-  EXPECT_EQ(init_of(b, "upsample.conv1.0.weight"), Init::Kind::uniform_fan_in);
+            graph::Init::Kind::kaiming_normal_fan_in);
+  EXPECT_EQ(init_of(b, "upsample.conv1.0.weight"), graph::Init::Kind::uniform_fan_in);
 }
 
 TEST(DeepCam, SmallOnesTrainInBothPrecisions) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     Built b = deepcam({2, 16, 32, 48}, {.divisor = 32, .middle_blocks = 1}, dtype);
     EXPECT_EQ(b.graph.type(b.out).desc.dtype, DType::f32);
-    const Value labels = b.graph.input("labels", {DType::i32, {2, 32, 48}, {}});
-    const Value loss =
-        softmax_cross_entropy(b.graph, "loss", b.out, labels,
-                              {.class_weights = {1, 2, 3}, .mean_over = MeanOver::labels});
-    const size_t parameters = b.graph.with_role(Role::parameter).size();
-    EXPECT_EQ(differentiate(b.graph, std::array{loss}).size(), parameters);
+    const graph::Value labels = b.graph.input("labels", {DType::i32, {2, 32, 48}, {}});
+    const graph::Value loss = ops::softmax_cross_entropy(
+        b.graph, "loss", b.out, labels,
+        {.class_weights = {1, 2, 3}, .mean_over = ops::MeanOver::labels});
+    const size_t parameters = b.graph.with_role(graph::Role::parameter).size();
+    EXPECT_EQ(ops::differentiate(b.graph, std::array{loss}).size(), parameters);
   }
-  const DeepCamSpec eval{.divisor = 8, .middle_blocks = 0, .mode = Mode::eval};
+  const DeepCamSpec eval{.divisor = 8, .middle_blocks = 0, .mode = ops::Mode::eval};
   EXPECT_EQ(count(deepcam({1, 4, 16, 16}, eval).graph, "batch_norm_stats"), 0);
 }
 
@@ -174,4 +174,4 @@ TEST(DeepCam, RefusesWhatDoesNotFit) {
   EXPECT_THROW(deepcam({1, 16, 32, 32}, {.middle_blocks = 17}), ConfigError);
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

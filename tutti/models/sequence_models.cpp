@@ -6,7 +6,7 @@
 #include "tutti/models/network/transformer.h"
 #include "tutti/models/network/vit.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 struct Gpt2Size {
@@ -79,7 +79,7 @@ ModelInfo vit(const VitSize& size) {
           .takes_attention_dropout = true,
           .takes_depth = true,
           .takes_heads = true,
-          .prediction = [size](Graph& graph, Value x, const ModelSpec& spec) {
+          .prediction = [size](graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
             VitSpec own{.classes = spec.classes,
                         .encoder = with_sizes({.width = size.width, .heads = size.heads}, spec)};
             if (spec.kernel > 0) own.patch = spec.kernel;
@@ -153,4 +153,4 @@ std::vector<ModelInfo> models_of_sequences() {
                       {.width = 1024, .heads = 16, .hidden = 4096, .dropout = 0.3f})};
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

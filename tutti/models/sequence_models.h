@@ -6,9 +6,9 @@
 
 #include "tutti/models/registry.h"
 
-namespace tutti {
+namespace tutti::models {
 
 /// Returns the rows, sorted by family and size.
 std::vector<ModelInfo> models_of_sequences();
 
-}  // namespace tutti
+}  // namespace tutti::models

@@ -6,40 +6,40 @@
 
 #include "tutti/models/registry.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
-double flop_of(const Graph& graph, const Node& node) {
-  std::vector<ValueType> in, out;
-  for (const Value v : node.in) in.push_back(graph.type(v));
-  for (const Value v : node.out) out.push_back(graph.type(v));
+double flop_of(const graph::Graph& graph, const graph::Node& node) {
+  std::vector<graph::ValueType> in, out;
+  for (const graph::Value v : node.in) in.push_back(graph.type(v));
+  for (const graph::Value v : node.out) out.push_back(graph.type(v));
   return node.op->flop(in, out);
 }
 
-Shape sample_of(const ValueType& type) {
+Shape sample_of(const graph::ValueType& type) {
   const Shape& shape = type.desc.shape;
   return type.batched ? Shape(std::span(shape.begin() + 1, shape.end())) : shape;
 }
 
-LayerSummary layer_of(const Graph& graph, const Node& node) {
+LayerSummary layer_of(const graph::Graph& graph, const graph::Node& node) {
   const std::string attributes = node.op->attributes();
   LayerSummary layer{
       .name = node.name,
       .op = std::string(node.op->name()) + (attributes.empty() ? "" : " " + attributes),
       .output = sample_of(graph.type(node.out.front())),
       .flop = flop_of(graph, node)};
-  for (const Value v : node.in)
-    if (graph[v].role == Role::parameter || graph[v].role == Role::table)
+  for (const graph::Value v : node.in)
+    if (graph[v].role == graph::Role::parameter || graph[v].role == graph::Role::table)
       layer.parameters += graph.shape(v).elements();
   return layer;
 }
 
 double training_flop(ModelSpec spec) {
-  spec.mode = Mode::train;
+  spec.mode = ops::Mode::train;
   ModelGraph m = build_model(spec);
-  differentiate(m.graph, m.losses);
+  ops::differentiate(m.graph, m.losses);
   double flop = 0;
-  for (const Node& node : m.graph.nodes()) flop += flop_of(m.graph, node);
+  for (const graph::Node& node : m.graph.nodes()) flop += flop_of(m.graph, node);
   return flop;
 }
 
@@ -48,19 +48,19 @@ double training_flop(ModelSpec spec) {
 ModelSummary summarise(const ModelSpec& given) {
   ModelSpec spec = completed(given);
   spec.batch = 1;
-  spec.mode = Mode::eval;
-  const Graph graph = build_model(spec).graph;
+  spec.mode = ops::Mode::eval;
+  const graph::Graph graph = build_model(spec).graph;
   ModelSummary summary{.name = spec.name,
                        .description = find_model(spec.name).description,
                        .input = spec.input,
                        .task = *objectives_of(spec).front().task,
                        .classes = spec.classes};
-  for (const Node& node : graph.nodes()) {
+  for (const graph::Node& node : graph.nodes()) {
     summary.layers.push_back(layer_of(graph, node));
     summary.forward_flop += summary.layers.back().flop;
   }
   summary.parameters = graph.parameter_count();
-  for (const Value v : graph.with_role(Role::statistic))
+  for (const graph::Value v : graph.with_role(graph::Role::statistic))
     summary.statistics += graph.shape(v).elements();
   summary.training_flop = training_flop(spec);
   return summary;
@@ -103,4 +103,4 @@ std::string to_text(const ModelSummary& s) {
   return text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

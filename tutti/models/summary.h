@@ -6,7 +6,7 @@
 
 #include "tutti/models/block/model.h"
 
-namespace tutti {
+namespace tutti::models {
 
 struct LayerSummary {
   std::string name;  ///< "layer1.0.conv1"
@@ -38,4 +38,4 @@ std::string to_text(const ModelSummary& summary);
 /// Returns 82'700'000 as "82.7 M", 1234 as "1.23 k".
 std::string with_unit(double value);
 
-}  // namespace tutti
+}  // namespace tutti::models

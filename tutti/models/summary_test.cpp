@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::models {
 
 TEST(ModelSummary, CountsByHand) {
   const ModelSummary s = summarise({.name = "lenet", .batch = 7});
@@ -39,4 +39,4 @@ TEST(ModelSummary, PrintsATable) {
   EXPECT_EQ(with_unit(82'700'000), "82.7 M");
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

@@ -2,7 +2,7 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 namespace {
 
 /// The names in the order of ActivationKind.
@@ -30,7 +30,7 @@ std::vector<ActivationKind> activation_kinds() {
   return all;
 }
 
-std::vector<ValueType> Activation::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Activation::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   require(is_float(in[0].desc.dtype), "activation: needs floating-point numbers, met {}",
           in[0].desc.to_string());
@@ -38,14 +38,14 @@ std::vector<ValueType> Activation::infer(std::span<const ValueType> in) const {
   return {in[0]};
 }
 
-std::vector<Value> Activation::grad(const GradArgs& args) const {
-  const Node& node = args.node;
-  const Value r = a_.known_from_result() ? node.out[0] : node.in[0];
+std::vector<graph::Value> Activation::grad(const graph::GradArgs& args) const {
+  const graph::Node& node = args.node;
+  const graph::Value r = a_.known_from_result() ? node.out[0] : node.in[0];
   return {args.graph.append1(node.name + ".dx", std::make_shared<ActivationGrad>(a_),
                              {args.dout[0], r})};
 }
 
-std::vector<ValueType> ActivationGrad::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> ActivationGrad::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 2);
   require_same_shape(name(), in[0], in[1]);
   require(in[0].desc.dtype == in[1].desc.dtype, "activation_grad: dy is {}, the activation was {}",
@@ -53,4 +53,4 @@ std::vector<ValueType> ActivationGrad::infer(std::span<const ValueType> in) cons
   return {in[0]};
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

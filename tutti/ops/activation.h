@@ -9,7 +9,7 @@
 #include "tutti/graph/graph.h"
 #include "tutti/ops/named_op.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 enum class ActivationKind : uint8_t {
   relu,
@@ -44,8 +44,8 @@ class Activation : public RowByRow<OpWith<"activation", kAsBatched, ActivationAt
  public:
   using RowByRow::RowByRow;
   const ActivationAttributes& activation() const { return a_; }
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  std::vector<Value> grad(const GradArgs& args) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
   int in_place(int) const override { return 0; }
 };
 
@@ -55,8 +55,8 @@ class ActivationGrad : public OpWith<"activation_grad", kAsBatched, ActivationAt
  public:
   using OpWith::OpWith;
   const ActivationAttributes& activation() const { return a_; }
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
   int in_place(int) const override { return 0; }
 };
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -2,8 +2,8 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
-std::vector<ValueType> Broadcast::infer(std::span<const ValueType> in) const {
+namespace tutti::ops {
+std::vector<graph::ValueType> Broadcast::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 4);
   Shape y = in[0].desc.shape;
@@ -18,12 +18,12 @@ std::vector<ValueType> Broadcast::infer(std::span<const ValueType> in) const {
   return {batched_as(y, in[0].desc.dtype)};
 }
 
-std::vector<Value> Broadcast::grad(const GradArgs& args) const {
+std::vector<graph::Value> Broadcast::grad(const graph::GradArgs& args) const {
   return {
       args.graph.append1(args.node.name + ".dx", std::make_shared<SpatialSum>(), {args.dout[0]})};
 }
 
-std::vector<ValueType> SpatialSum::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> SpatialSum::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 4);
   Shape y = in[0].desc.shape;
@@ -31,16 +31,17 @@ std::vector<ValueType> SpatialSum::infer(std::span<const ValueType> in) const {
   return {batched_as(y, in[0].desc.dtype)};
 }
 
-std::vector<Value> SpatialSum::grad(const GradArgs& args) const {
+std::vector<graph::Value> SpatialSum::grad(const graph::GradArgs& args) const {
   const Shape& x = args.graph.shape(args.node.in[0]);
   return {args.graph.append1(args.node.name + ".dx", std::make_shared<Broadcast>(x.from(2)),
                              {args.dout[0]})};
 }
 
-std::optional<Reach> Broadcast::reach(std::span<const ValueType>, int axis, Rows out) const {
+std::optional<graph::Reach> Broadcast::reach(std::span<const graph::ValueType>, int axis,
+                                             graph::Rows out) const {
   Shape spatial = spatial_;
   spatial[axis] = out.count();
-  return Reach{.in = {{2 + axis, {0, 1}}}, .op = std::make_shared<Broadcast>(spatial)};
+  return graph::Reach{.in = {{2 + axis, {0, 1}}}, .op = std::make_shared<Broadcast>(spatial)};
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

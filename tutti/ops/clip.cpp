@@ -3,10 +3,10 @@
 #include "tutti/base/numeric/tree_sum.h"
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 
-std::vector<ValueType> GradientSquares::infer(std::span<const ValueType> in) const {
-  std::vector<ValueType> out = Update::infer(in);
+std::vector<graph::ValueType> GradientSquares::infer(std::span<const graph::ValueType> in) const {
+  std::vector<graph::ValueType> out = Update::infer(in);
   out[0].desc.shape = Shape{out[0].desc.shape[0], 1};
   return out;
 }
@@ -28,12 +28,12 @@ std::vector<ClipScale::Blocks> ClipScale::blocks(std::span<const TensorDesc> in)
   return ordered;
 }
 
-std::vector<ValueType> ClipScale::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> ClipScale::infer(std::span<const graph::ValueType> in) const {
   require(in.size() == first_parameter() + a_.order.size(),
           "clip_scale: {} inputs given, {} expected", in.size(),
           first_parameter() + a_.order.size());
   std::vector<TensorDesc> descs;
-  for (const ValueType& type : in) {
+  for (const graph::ValueType& type : in) {
     require(type.desc.dtype == DType::f32 && !type.batched,
             "clip_scale: {} is not f32, or has a batch", type.desc.to_string());
     descs.push_back(type.desc);
@@ -46,8 +46,8 @@ std::vector<ValueType> ClipScale::infer(std::span<const ValueType> in) const {
     require(descs[set].shape == Shape{rows[set], 1},
             "clip_scale: block sums are {}, the parameters have {} blocks", descs[set].to_string(),
             rows[set]);
-  const ValueType scalar{{DType::f32, Shape{}, {}}, false};
+  const graph::ValueType scalar{{DType::f32, Shape{}, {}}, false};
   return {scalar, scalar};
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

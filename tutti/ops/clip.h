@@ -11,7 +11,7 @@
 #include "tutti/ops/named_op.h"
 #include "tutti/ops/update.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 /// Has the inputs of an Update without states; changes nothing. Returns block sums of g^2, not
 /// scaled, [blocks of all parameters in storage, 1]; they are 0 for blocks outside the window. A
@@ -22,7 +22,7 @@ class GradientSquares : public Update {
   GradientSquares() : Update(0, Sums::writes) {}
   std::string_view name() const override { return "gradient_squares"; }
   bool mutates(int) const override { return false; }
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
 };
 
 /// Inputs: gradient_scale; the block sums of each set of parameters; then the parameters, one set
@@ -33,7 +33,7 @@ class GradientSquares : public Update {
 /// The trees of base/numeric/tree_sum.h add a parameter's blocks, then the parameters in a given
 /// order, in double precision. Outputs: scale and norm, f32 scalars. Where min gives 1, scale has
 /// the bits of gradient_scale.
-class ClipScale : public NamedOp<"clip_scale", Walk::whole> {
+class ClipScale : public NamedOp<"clip_scale", graph::Walk::whole> {
  public:
   struct Attributes {
     double limit = 1;             ///< above 0
@@ -46,7 +46,7 @@ class ClipScale : public NamedOp<"clip_scale", Walk::whole> {
   double limit() const { return a_.limit; }
   std::string attributes() const override;
   bool in_update() const override { return true; }
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
 
   /// The rows of block sums that belong to one parameter.
   struct Blocks {
@@ -61,4 +61,4 @@ class ClipScale : public NamedOp<"clip_scale", Walk::whole> {
   Attributes a_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -2,7 +2,7 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 std::string ConvAttributes::to_string() const {
   std::string text = fmt::format("stride {} pad {}", extents_text(stride, spatial),
@@ -45,7 +45,7 @@ std::string Conv::attributes() const {
          (activation_ ? " " + activation_->to_string() : "");
 }
 
-std::vector<ValueType> Conv::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Conv::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, bias_ ? 3 : 2);
   require_batched(name(), in[0], 3);
   const Shape y = conv_output_shape(a_, in[0].desc.shape, in[1].desc.shape);
@@ -61,14 +61,14 @@ std::vector<ValueType> Conv::infer(std::span<const ValueType> in) const {
   return {batched_as(y, in[0].desc.dtype)};
 }
 
-std::vector<Value> Conv::grad(const GradArgs& args) const {
-  Graph& graph = args.graph;
-  const Node& node = args.node;
-  Value dy = args.dout[0];
+std::vector<graph::Value> Conv::grad(const graph::GradArgs& args) const {
+  graph::Graph& graph = args.graph;
+  const graph::Node& node = args.node;
+  graph::Value dy = args.dout[0];
   if (activation_)
     dy = graph.append1(fmt::format("{}.d{}", node.name, name_of(activation_->kind)),
                        std::make_shared<ActivationGrad>(*activation_), {dy, node.out[0]});
-  std::vector<Value> din(node.in.size());
+  std::vector<graph::Value> din(node.in.size());
   // The weights' gradient comes first: its exchange can begin while the data gradient is computed.
   if (args.needed[1])
     din[1] = graph.append1(node.name + ".dw",
@@ -83,7 +83,8 @@ std::vector<Value> Conv::grad(const GradArgs& args) const {
   return din;
 }
 
-double Conv::flop(std::span<const ValueType> in, std::span<const ValueType> out) const {
+double Conv::flop(std::span<const graph::ValueType> in,
+                  std::span<const graph::ValueType> out) const {
   return 2.0 * static_cast<double>(out[0].desc.elements()) *
          static_cast<double>(in[1].desc.shape.elements_from(1));
 }
@@ -92,7 +93,7 @@ std::string ConvBackwardData::attributes() const {
   return fmt::format("{} x {}", a_.to_string(), with_batch(x_shape_, 0).to_string());
 }
 
-std::vector<ValueType> ConvBackwardData::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> ConvBackwardData::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 2);
   require_batched(name(), in[0], 3);
   const Shape& dy = in[0].desc.shape;
@@ -103,7 +104,8 @@ std::vector<ValueType> ConvBackwardData::infer(std::span<const ValueType> in) co
   return {batched_as(x, in[0].desc.dtype)};
 }
 
-double ConvBackwardData::flop(std::span<const ValueType> in, std::span<const ValueType>) const {
+double ConvBackwardData::flop(std::span<const graph::ValueType> in,
+                              std::span<const graph::ValueType>) const {
   return 2.0 * static_cast<double>(in[0].desc.elements()) *
          static_cast<double>(in[1].desc.shape.elements_from(1));
 }
@@ -112,7 +114,8 @@ std::string ConvBackwardWeights::attributes() const {
   return fmt::format("{} w {}{}", a_.to_string(), w_shape_.to_string(), whole_ ? " whole" : "");
 }
 
-std::vector<ValueType> ConvBackwardWeights::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> ConvBackwardWeights::infer(
+    std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 2);
   require_batched(name(), in[0], 3);
   require_batched(name(), in[1], 3);
@@ -123,27 +126,29 @@ std::vector<ValueType> ConvBackwardWeights::infer(std::span<const ValueType> in)
   return {unbatched_f32(w_shape_)};
 }
 
-double ConvBackwardWeights::flop(std::span<const ValueType> in, std::span<const ValueType>) const {
+double ConvBackwardWeights::flop(std::span<const graph::ValueType> in,
+                                 std::span<const graph::ValueType>) const {
   return 2.0 * static_cast<double>(in[1].desc.elements()) *
          static_cast<double>(w_shape_.elements_from(1));
 }
 
-std::vector<ValueType> BiasBackward::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> BiasBackward::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 2);
   return {unbatched_f32(Shape{in[0].desc.shape[1]})};
 }
 
-std::optional<Reach> Conv::reach(std::span<const ValueType> in, int axis, Rows out) const {
+std::optional<graph::Reach> Conv::reach(std::span<const graph::ValueType> in, int axis,
+                                        graph::Rows out) const {
   const auto i = static_cast<size_t>(axis);
   ConvAttributes inner = a_;
   inner.pad_low[i] = inner.pad_high[i] = 0;
   const int64_t first = out.first * a_.stride[i] - a_.pad_low[i];
   const int64_t window = a_.dilation[i] * (in[1].desc.shape[2 + axis] - 1) + 1;
-  Reach reach{.in = {{2 + axis, {first, first + (out.count() - 1) * a_.stride[i] + window}}},
-              .op = std::make_shared<Conv>(inner, bias_, activation_)};
+  graph::Reach reach{.in = {{2 + axis, {first, first + (out.count() - 1) * a_.stride[i] + window}}},
+                     .op = std::make_shared<Conv>(inner, bias_, activation_)};
   reach.in.resize(in.size());
   return reach;
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

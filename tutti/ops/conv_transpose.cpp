@@ -2,7 +2,7 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 std::string ConvTranspose::attributes() const {
   std::string text = a_.to_string();
@@ -11,7 +11,7 @@ std::string ConvTranspose::attributes() const {
   return text + (bias_ ? " bias" : "");
 }
 
-std::vector<ValueType> ConvTranspose::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> ConvTranspose::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, bias_ ? 3 : 2);
   require_batched(name(), in[0], 3);
   const Shape &x = in[0].desc.shape, &w = in[1].desc.shape;
@@ -41,11 +41,11 @@ std::vector<ValueType> ConvTranspose::infer(std::span<const ValueType> in) const
   return {batched_as(y, in[0].desc.dtype)};
 }
 
-std::vector<Value> ConvTranspose::grad(const GradArgs& args) const {
-  Graph& graph = args.graph;
-  const Node& node = args.node;
-  const Value dy = args.dout[0];
-  std::vector<Value> din(node.in.size());
+std::vector<graph::Value> ConvTranspose::grad(const graph::GradArgs& args) const {
+  graph::Graph& graph = args.graph;
+  const graph::Node& node = args.node;
+  const graph::Value dy = args.dout[0];
+  std::vector<graph::Value> din(node.in.size());
   if (args.needed[1])
     din[1] = graph.append1(node.name + ".dw",
                            std::make_shared<ConvBackwardWeights>(a_, graph.shape(node.in[1])),
@@ -57,12 +57,14 @@ std::vector<Value> ConvTranspose::grad(const GradArgs& args) const {
   return din;
 }
 
-double ConvTranspose::flop(std::span<const ValueType> in, std::span<const ValueType>) const {
+double ConvTranspose::flop(std::span<const graph::ValueType> in,
+                           std::span<const graph::ValueType>) const {
   return 2.0 * static_cast<double>(in[0].desc.elements()) *
          static_cast<double>(in[1].desc.shape.elements_from(1));
 }
 
-std::optional<Reach> ConvTranspose::reach(std::span<const ValueType> in, int axis, Rows out) const {
+std::optional<graph::Reach> ConvTranspose::reach(std::span<const graph::ValueType> in, int axis,
+                                                 graph::Rows out) const {
   // Row r of the result is a sum over the rows i of x and k of w with r = i * stride - pad_low +
   // dilation * k.
   const auto d = static_cast<size_t>(axis);
@@ -78,10 +80,10 @@ std::optional<Reach> ConvTranspose::reach(std::span<const ValueType> in, int axi
   inner.pad_high[d] = std::max<int64_t>(unpadded - out.count(), 0);
   output_pad[d] = std::max<int64_t>(out.count() - unpadded, 0);
   if (last <= first || inner.pad_low[d] < 0 || output_pad[d] >= stride) return std::nullopt;
-  Reach reach{.in = {{2 + axis, {first, last}}},
-              .op = std::make_shared<ConvTranspose>(inner, bias_, output_pad)};
+  graph::Reach reach{.in = {{2 + axis, {first, last}}},
+                     .op = std::make_shared<ConvTranspose>(inner, bias_, output_pad)};
   reach.in.resize(in.size());
   return reach;
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

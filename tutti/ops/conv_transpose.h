@@ -7,22 +7,24 @@
 #include "tutti/ops/conv.h"
 #include "tutti/ops/named_op.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 /// y = conv_backward_data(x, w) [+ bias]: `attributes` describe the convolution that leads from y's
 /// shape to x's. The gradients are an ordinary convolution of dy, and the weight gradient with the
 /// roles of x and dy exchanged.
-class ConvTranspose : public NamedOp<"conv_transpose", Walk::per_sample> {
+class ConvTranspose : public NamedOp<"conv_transpose", graph::Walk::per_sample> {
  public:
   ConvTranspose(ConvAttributes attributes, bool bias, std::array<int64_t, 3> output_pad = {0, 0, 0})
       : a_(attributes), output_pad_(output_pad), bias_(bias) {}
   const ConvAttributes& conv() const { return a_; }
   bool bias() const { return bias_; }
   std::string attributes() const override;
-  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  std::vector<Value> grad(const GradArgs& args) const override;
-  double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
+  std::optional<graph::Reach> reach(std::span<const graph::ValueType> in, int axis,
+                                    graph::Rows out) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  double flop(std::span<const graph::ValueType> in,
+              std::span<const graph::ValueType> out) const override;
 
  private:
   ConvAttributes a_;
@@ -30,4 +32,4 @@ class ConvTranspose : public NamedOp<"conv_transpose", Walk::per_sample> {
   bool bias_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::ops

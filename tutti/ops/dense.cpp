@@ -3,13 +3,13 @@
 #include "tutti/ops/conv.h"
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 std::string Dense::attributes() const {
   return fmt::format("{}{}", bias_ ? "bias " : "", name_of(output_));
 }
 
-std::vector<ValueType> Dense::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Dense::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, bias_ ? 3 : 2);
   require_batched(name(), in[0], 2);
   const Shape &x = in[0].desc.shape, &w = in[1].desc.shape;
@@ -23,11 +23,11 @@ std::vector<ValueType> Dense::infer(std::span<const ValueType> in) const {
   return {batched_as(Shape{x[0], w[0]}, output_)};
 }
 
-std::vector<Value> Dense::grad(const GradArgs& args) const {
-  Graph& graph = args.graph;
-  const Node& node = args.node;
-  const Value dy = args.dout[0];
-  std::vector<Value> din(node.in.size());
+std::vector<graph::Value> Dense::grad(const graph::GradArgs& args) const {
+  graph::Graph& graph = args.graph;
+  const graph::Node& node = args.node;
+  const graph::Value dy = args.dout[0];
+  std::vector<graph::Value> din(node.in.size());
   if (args.needed[1])
     din[1] = graph.append1(node.name + ".dw", std::make_shared<DenseBackwardWeights>(),
                            {node.in[0], dy});
@@ -41,7 +41,7 @@ std::vector<Value> Dense::grad(const GradArgs& args) const {
   return din;
 }
 
-double Dense::flop(std::span<const ValueType> in, std::span<const ValueType>) const {
+double Dense::flop(std::span<const graph::ValueType> in, std::span<const graph::ValueType>) const {
   return 2.0 * static_cast<double>(in[0].desc.shape[0]) *
          static_cast<double>(in[1].desc.elements());
 }
@@ -50,7 +50,7 @@ std::string DenseBackwardData::attributes() const {
   return fmt::format("x {} {}", with_batch(x_shape_, 0).to_string(), name_of(x_dtype_));
 }
 
-std::vector<ValueType> DenseBackwardData::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> DenseBackwardData::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 2);
   require_batched(name(), in[0], 2);
   const Shape &dy = in[0].desc.shape, &w = in[1].desc.shape;
@@ -60,12 +60,14 @@ std::vector<ValueType> DenseBackwardData::infer(std::span<const ValueType> in) c
   return {batched_as(with_batch(x_shape_, dy[0]), x_dtype_)};
 }
 
-double DenseBackwardData::flop(std::span<const ValueType> in, std::span<const ValueType>) const {
+double DenseBackwardData::flop(std::span<const graph::ValueType> in,
+                               std::span<const graph::ValueType>) const {
   return 2.0 * static_cast<double>(in[0].desc.shape[0]) *
          static_cast<double>(in[1].desc.elements());
 }
 
-std::vector<ValueType> DenseBackwardWeights::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> DenseBackwardWeights::infer(
+    std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 2);
   require_batched(name(), in[0], 2);
   require_batched(name(), in[1], 2);
@@ -75,10 +77,10 @@ std::vector<ValueType> DenseBackwardWeights::infer(std::span<const ValueType> in
   return {unbatched_f32(Shape{dy[1], x.elements_from(1)})};
 }
 
-double DenseBackwardWeights::flop(std::span<const ValueType> in,
-                                  std::span<const ValueType> out) const {
+double DenseBackwardWeights::flop(std::span<const graph::ValueType> in,
+                                  std::span<const graph::ValueType> out) const {
   return 2.0 * static_cast<double>(in[0].desc.shape[0]) *
          static_cast<double>(out[0].desc.elements());
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

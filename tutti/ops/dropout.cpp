@@ -2,7 +2,7 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 /// FNV-1a.
 uint32_t salt_of(std::string_view name) {
@@ -16,7 +16,7 @@ std::string Dropout::attributes() const {
   return all_ == 0 ? text : fmt::format("{} first {} all {}", text, first_, all_);
 }
 
-std::vector<ValueType> Dropout::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Dropout::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 2);
   require(probability_ >= 0 && probability_ < 1, "dropout: probability {} is not in [0, 1)",
@@ -27,8 +27,8 @@ std::vector<ValueType> Dropout::infer(std::span<const ValueType> in) const {
   return {in[0]};
 }
 
-std::vector<Value> Dropout::grad(const GradArgs& args) const {
+std::vector<graph::Value> Dropout::grad(const graph::GradArgs& args) const {
   return {args.graph.append1(args.node.name + ".dx", args.node.op, {args.dout[0]})};
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -2,10 +2,11 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 namespace {
 
-std::vector<ValueType> infer_pair(const Op& op, std::span<const ValueType> in) {
+std::vector<graph::ValueType> infer_pair(const graph::Op& op,
+                                         std::span<const graph::ValueType> in) {
   require_inputs(op.name(), in, 2);
   require_same_shape(op.name(), in[0], in[1]);
   require(in[0].desc.dtype == in[1].desc.dtype && is_float(in[0].desc.dtype),
@@ -16,25 +17,25 @@ std::vector<ValueType> infer_pair(const Op& op, std::span<const ValueType> in) {
 
 }  // namespace
 
-std::vector<ValueType> Add::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Add::infer(std::span<const graph::ValueType> in) const {
   return infer_pair(*this, in);
 }
 
-std::vector<Value> Add::grad(const GradArgs& args) const {
+std::vector<graph::Value> Add::grad(const graph::GradArgs& args) const {
   require(args.dout[0].valid(),
           "add: '{}' cannot be a loss; give differentiate the losses one by one", args.node.name);
   return {args.dout[0], args.dout[0]};
 }
 
-std::vector<ValueType> Mul::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Mul::infer(std::span<const graph::ValueType> in) const {
   return infer_pair(*this, in);
 }
 
-std::vector<Value> Mul::grad(const GradArgs& args) const {
+std::vector<graph::Value> Mul::grad(const graph::GradArgs& args) const {
   require(args.dout[0].valid(),
           "mul: '{}' cannot be a loss; give differentiate the losses one by one", args.node.name);
-  const Node& node = args.node;
-  std::vector<Value> din(2);
+  const graph::Node& node = args.node;
+  std::vector<graph::Value> din(2);
   for (size_t i = 0; i < 2; ++i)
     if (args.needed[i])
       din[i] = args.graph.append1(fmt::format("{}.d{}", node.name, i == 0 ? "a" : "b"),
@@ -44,17 +45,17 @@ std::vector<Value> Mul::grad(const GradArgs& args) const {
 
 std::string Scale::attributes() const { return fmt::format("factor {}", factor_); }
 
-std::vector<ValueType> Scale::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Scale::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   require(is_float(in[0].desc.dtype), "scale: needs floating-point numbers, met {}",
           in[0].desc.to_string());
   return {in[0]};
 }
 
-std::vector<Value> Scale::grad(const GradArgs& args) const {
+std::vector<graph::Value> Scale::grad(const graph::GradArgs& args) const {
   require(args.dout[0].valid(), "scale: '{}' cannot be a loss; losses have a scale of their own",
           args.node.name);
   return {args.graph.append1(args.node.name + ".dx", args.node.op, {args.dout[0]})};
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -5,19 +5,19 @@
 #include "tutti/graph/graph.h"
 #include "tutti/ops/named_op.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 class Add : public RowByRow<NamedOp<"add", kAsBatched>> {
  public:
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  std::vector<Value> grad(const GradArgs& args) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
   int in_place(int) const override { return 0; }
 };
 
 class Mul : public RowByRow<NamedOp<"mul", kAsBatched>> {
  public:
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  std::vector<Value> grad(const GradArgs& args) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
   int in_place(int) const override { return 0; }
 };
 
@@ -27,12 +27,12 @@ class Scale : public RowByRow<NamedOp<"scale", kAsBatched>> {
   explicit Scale(float factor) : factor_(factor) {}
   float factor() const { return factor_; }
   std::string attributes() const override;
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  std::vector<Value> grad(const GradArgs& args) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
   int in_place(int) const override { return 0; }
 
  private:
   float factor_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::ops

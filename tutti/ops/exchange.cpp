@@ -2,15 +2,16 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 std::string AllReduceGradients::attributes() const {
   return fmt::format("bucket {}{}", bucket_, sharded_ ? " sharded" : "");
 }
 
-std::vector<ValueType> AllReduceGradients::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> AllReduceGradients::infer(
+    std::span<const graph::ValueType> in) const {
   require(!in.empty(), "all_reduce_gradients: bucket {} is empty", bucket_);
-  for (const ValueType& g : in)
+  for (const graph::ValueType& g : in)
     require(g.desc.dtype == DType::f32 && !g.batched,
             "all_reduce_gradients: {} is not a gradient (f32, unbatched)", g.desc.to_string());
   return {};
@@ -23,7 +24,7 @@ std::string AllReduceNorms::attributes() const {
   return text;
 }
 
-std::vector<ValueType> AllReduceNorms::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> AllReduceNorms::infer(std::span<const graph::ValueType> in) const {
   require(in.size() == 1 && in[0].desc.dtype == DType::f32 && !in[0].batched,
           "all_reduce_norms: one array of block sums (f32, unbatched) is needed");
   return {};
@@ -31,12 +32,12 @@ std::vector<ValueType> AllReduceNorms::infer(std::span<const ValueType> in) cons
 
 std::string AllGatherWeights::attributes() const { return fmt::format("bucket {}", bucket_); }
 
-std::vector<ValueType> AllGatherWeights::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> AllGatherWeights::infer(std::span<const graph::ValueType> in) const {
   require(!in.empty(), "all_gather_weights: bucket {} is empty", bucket_);
-  for (const ValueType& w : in)
+  for (const graph::ValueType& w : in)
     require(w.desc.dtype == DType::f32 && !w.batched,
             "all_gather_weights: {} is not a parameter (f32, unbatched)", w.desc.to_string());
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -3,13 +3,13 @@
 #include "tutti/ops/elementwise.h"
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 std::string GaussianSample::attributes() const {
   return fmt::format("factor {} salt {}", factor_, salt_);
 }
 
-std::vector<ValueType> GaussianSample::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> GaussianSample::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 2);
   require_batched(name(), in[0], 2);
   require_same_shape(name(), in[0], in[1]);
@@ -19,21 +19,21 @@ std::vector<ValueType> GaussianSample::infer(std::span<const ValueType> in) cons
 }
 
 /// dz/dmean = 1; dz/dlogvar = factor * (z - mean).
-std::vector<Value> GaussianSample::grad(const GradArgs& args) const {
-  const Node& node = args.node;
-  Graph& graph = args.graph;
-  const Value dz = args.dout[0];
-  Value dlogvar;
+std::vector<graph::Value> GaussianSample::grad(const graph::GradArgs& args) const {
+  const graph::Node& node = args.node;
+  graph::Graph& graph = args.graph;
+  const graph::Value dz = args.dout[0];
+  graph::Value dlogvar;
   if (args.needed[1]) {
-    const Value minus =
+    const graph::Value minus =
         graph.append1(node.name + ".minus_mean", std::make_shared<Scale>(-1.f), {node.in[0]});
-    const Value moved =
+    const graph::Value moved =
         graph.append1(node.name + ".moved", std::make_shared<Add>(), {node.out[0], minus});
-    const Value product =
+    const graph::Value product =
         graph.append1(node.name + ".product", std::make_shared<Mul>(), {dz, moved});
     dlogvar = graph.append1(node.name + ".dlogvar", std::make_shared<Scale>(factor_), {product});
   }
   return {dz, dlogvar};
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

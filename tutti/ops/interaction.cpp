@@ -2,11 +2,12 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 namespace {
 
 /// Returns the type of the products of x.
-ValueType products_of(std::string_view op, const ValueType& x, int64_t width, bool itself) {
+graph::ValueType products_of(std::string_view op, const graph::ValueType& x, int64_t width,
+                             bool itself) {
   require_batched(op, x, 2);
   const Shape& shape = x.desc.shape;
   require(shape.rank() == 2 && width >= 1 && shape[1] % width == 0,
@@ -25,32 +26,34 @@ std::string width_text(int64_t width, bool itself) {
 std::string Interaction::attributes() const { return width_text(width_, itself_); }
 std::string InteractionGrad::attributes() const { return width_text(width_, itself_); }
 
-std::vector<ValueType> Interaction::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Interaction::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   return {products_of(name(), in[0], width_, itself_)};
 }
 
-std::vector<Value> Interaction::grad(const GradArgs& args) const {
+std::vector<graph::Value> Interaction::grad(const graph::GradArgs& args) const {
   return {args.graph.append1(args.node.name + ".dx",
                              std::make_shared<InteractionGrad>(width_, itself_),
                              {args.dout[0], args.node.in[0]})};
 }
 
-double Interaction::flop(std::span<const ValueType>, std::span<const ValueType> out) const {
+double Interaction::flop(std::span<const graph::ValueType>,
+                         std::span<const graph::ValueType> out) const {
   return 2.0 * static_cast<double>(out[0].desc.elements()) * static_cast<double>(width_);
 }
 
-std::vector<ValueType> InteractionGrad::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> InteractionGrad::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 2);
-  const ValueType y = products_of(name(), in[1], width_, itself_);
+  const graph::ValueType y = products_of(name(), in[1], width_, itself_);
   require(y.desc.shape == in[0].desc.shape && y.desc.dtype == in[0].desc.dtype && in[0].batched,
           "{}: dy is {}, the products of x {} are {}", name(), in[0].desc.to_string(),
           in[1].desc.to_string(), y.desc.to_string());
   return {in[1]};
 }
 
-double InteractionGrad::flop(std::span<const ValueType> in, std::span<const ValueType>) const {
+double InteractionGrad::flop(std::span<const graph::ValueType> in,
+                             std::span<const graph::ValueType>) const {
   return 4.0 * static_cast<double>(in[0].desc.elements()) * static_cast<double>(width_);
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

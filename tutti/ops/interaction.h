@@ -5,7 +5,7 @@
 #include "tutti/graph/graph.h"
 #include "tutti/ops/named_op.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 /// The products of F features: those of pairs (i, j) with j < i, or with j <= i (`itself`).
 struct FeaturePairs {
@@ -22,15 +22,16 @@ struct FeaturePairs {
 
 /// x [N, F D], F features of D = `width` numbers one after the other -> y [N, pairs]:
 /// y of (i, j) = sum over d of x[i, d] x[j, d].
-class Interaction : public NamedOp<"interaction", Walk::per_sample> {
+class Interaction : public NamedOp<"interaction", graph::Walk::per_sample> {
  public:
   explicit Interaction(int64_t width, bool itself = false) : width_(width), itself_(itself) {}
   int64_t width() const { return width_; }
   bool itself() const { return itself_; }
   std::string attributes() const override;
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  std::vector<Value> grad(const GradArgs& args) const override;
-  double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  double flop(std::span<const graph::ValueType> in,
+              std::span<const graph::ValueType> out) const override;
 
  private:
   int64_t width_;
@@ -38,18 +39,19 @@ class Interaction : public NamedOp<"interaction", Walk::per_sample> {
 };
 
 /// (dy, x) -> dx[i] = sum over j of dy(i, j) x[j], where the product of i with itself counts twice.
-class InteractionGrad : public NamedOp<"interaction_grad", Walk::per_sample> {
+class InteractionGrad : public NamedOp<"interaction_grad", graph::Walk::per_sample> {
  public:
   explicit InteractionGrad(int64_t width, bool itself = false) : width_(width), itself_(itself) {}
   int64_t width() const { return width_; }
   bool itself() const { return itself_; }
   std::string attributes() const override;
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  double flop(std::span<const graph::ValueType> in,
+              std::span<const graph::ValueType> out) const override;
 
  private:
   int64_t width_;
   bool itself_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::ops

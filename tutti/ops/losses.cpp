@@ -2,12 +2,12 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 namespace {
 
 /// Throws unless the losses end the graph and their targets are data: the rule behind all losses.
-void require_end(const Op& op, const GradArgs& args, size_t targets_from) {
-  for (const Value v : args.dout)
+void require_end(const graph::Op& op, const graph::GradArgs& args, size_t targets_from) {
+  for (const graph::Value v : args.dout)
     require(
         !v.valid(),
         "{}: '{}' is a loss and must not feed other ops; give differentiate the losses one by one",
@@ -19,7 +19,7 @@ void require_end(const Op& op, const GradArgs& args, size_t targets_from) {
 }
 
 void require_logits(std::string_view op, const SoftmaxCrossEntropyAttributes& a,
-                    std::span<const ValueType> in) {
+                    std::span<const graph::ValueType> in) {
   require_batched(op, in[0], 2);
   const Shape &x = in[0].desc.shape, &labels = in[1].desc.shape;
   bool fits = labels.rank() == x.rank() - 1 && labels[0] == x[0] && in[1].batched &&
@@ -33,7 +33,7 @@ void require_logits(std::string_view op, const SoftmaxCrossEntropyAttributes& a,
           "{}: label smoothing {} is not in [0, 1)", op, a.label_smoothing);
 }
 
-void require_pair(std::string_view op, std::span<const ValueType> in) {
+void require_pair(std::string_view op, std::span<const graph::ValueType> in) {
   require_inputs(op, in, 2);
   require_batched(op, in[0], 1);
   require_batched(op, in[1], 1);
@@ -52,7 +52,8 @@ std::string SoftmaxCrossEntropyAttributes::to_string() const {
   return text;
 }
 
-std::vector<ValueType> SoftmaxCrossEntropy::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> SoftmaxCrossEntropy::infer(
+    std::span<const graph::ValueType> in) const {
   const bool given = a_.mean_over == MeanOver::given;
   require_inputs(name(), in, given ? 3 : 2);
   require_logits(name(), a_, in);
@@ -61,10 +62,10 @@ std::vector<ValueType> SoftmaxCrossEntropy::infer(std::span<const ValueType> in)
   return {unbatched_f32({}), unbatched_f32({})};
 }
 
-std::vector<Value> SoftmaxCrossEntropy::grad(const GradArgs& args) const {
+std::vector<graph::Value> SoftmaxCrossEntropy::grad(const graph::GradArgs& args) const {
   require_end(*this, args, 1);
-  const Node& node = args.node;
-  std::vector<Value> din(node.in.size());
+  const graph::Node& node = args.node;
+  std::vector<graph::Value> din(node.in.size());
   din[0] = args.graph.append1(node.name + ".dx", std::make_shared<SoftmaxCrossEntropyGrad>(a_),
                               {node.in[0], node.in[1], node.out[1]});
   return din;
@@ -76,18 +77,19 @@ std::string LabelWeights::attributes() const {
   return text;
 }
 
-std::vector<ValueType> LabelWeights::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> LabelWeights::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   require(in[0].batched && in[0].desc.dtype == DType::i32 && !weights_.empty(),
           "label_weights: {} with {} weights", in[0].desc.to_string(), weights_.size());
   return {unbatched_f32({})};
 }
 
-std::vector<Value> LabelWeights::grad(const GradArgs& args) const {
-  return std::vector<Value>(args.node.in.size());
+std::vector<graph::Value> LabelWeights::grad(const graph::GradArgs& args) const {
+  return std::vector<graph::Value>(args.node.in.size());
 }
 
-std::vector<ValueType> SoftmaxCrossEntropyGrad::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> SoftmaxCrossEntropyGrad::infer(
+    std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 3);
   require_logits(name(), a_, in);
   require(in[2].desc.shape.rank() == 0, "{}: the sum of weights is {}, a scalar is needed", name(),
@@ -112,51 +114,51 @@ std::string PointwiseLossAttributes::to_string() const {
   return text;
 }
 
-std::vector<ValueType> PointwiseLoss::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> PointwiseLoss::infer(std::span<const graph::ValueType> in) const {
   require_pair(name(), in);
   require(a_.kind != PointwiseLossKind::huber || a_.delta > 0,
           "pointwise_loss: the delta of huber is {}, it must be positive", a_.delta);
   return {unbatched_f32({})};
 }
 
-std::vector<Value> PointwiseLoss::grad(const GradArgs& args) const {
+std::vector<graph::Value> PointwiseLoss::grad(const graph::GradArgs& args) const {
   require_end(*this, args, 1);
-  const Node& node = args.node;
+  const graph::Node& node = args.node;
   return {args.graph.append1(node.name + ".dx", std::make_shared<PointwiseLossGrad>(a_),
                              {node.in[0], node.in[1]}),
           {}};
 }
 
-std::vector<ValueType> PointwiseLossGrad::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> PointwiseLossGrad::infer(std::span<const graph::ValueType> in) const {
   require_pair(name(), in);
   return {in[0]};
 }
 
 std::string GaussianKL::attributes() const { return fmt::format("scale {}", scale_); }
 
-std::vector<ValueType> GaussianKL::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> GaussianKL::infer(std::span<const graph::ValueType> in) const {
   require_pair(name(), in);
   return {unbatched_f32({})};
 }
 
-std::vector<Value> GaussianKL::grad(const GradArgs& args) const {
+std::vector<graph::Value> GaussianKL::grad(const graph::GradArgs& args) const {
   require_end(*this, args, 2);
-  const Node& node = args.node;
+  const graph::Node& node = args.node;
   return args.graph.append(node.name + ".dx", std::make_shared<GaussianKLGrad>(scale_), node.in);
 }
 
 std::string GaussianKLGrad::attributes() const { return fmt::format("scale {}", scale_); }
 
-std::vector<ValueType> GaussianKLGrad::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> GaussianKLGrad::infer(std::span<const graph::ValueType> in) const {
   require_pair(name(), in);
   return {in[0], in[1]};
 }
 
 /// Labels have no channels: their rows are one dimension earlier.
-std::optional<Reach> SoftmaxCrossEntropy::reach(std::span<const ValueType> in, int axis,
-                                                Rows out) const {
+std::optional<graph::Reach> SoftmaxCrossEntropy::reach(std::span<const graph::ValueType> in,
+                                                       int axis, graph::Rows out) const {
   if (in[0].desc.shape.rank() <= 2 + axis) return std::nullopt;
-  return Reach{.in = {{2 + axis, out}, {1 + axis, out}}, .op = nullptr};
+  return graph::Reach{.in = {{2 + axis, out}, {1 + axis, out}}, .op = nullptr};
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

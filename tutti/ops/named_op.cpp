@@ -1,12 +1,12 @@
 #include "tutti/ops/named_op.h"
 
-namespace tutti {
+namespace tutti::ops {
 
-Reach pointwise_reach(std::span<const ValueType> in, int axis, Rows out) {
-  Reach reach;
-  for (const ValueType& type : in)
-    reach.in.push_back(type.batched ? Reach::Input{2 + axis, out} : Reach::Input{});
+graph::Reach pointwise_reach(std::span<const graph::ValueType> in, int axis, graph::Rows out) {
+  graph::Reach reach;
+  for (const graph::ValueType& type : in)
+    reach.in.push_back(type.batched ? graph::Reach::Input{2 + axis, out} : graph::Reach::Input{});
   return reach;
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -11,7 +11,7 @@
 
 #include "tutti/graph/op.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 /// A text as a template argument.
 template <size_t N>
@@ -27,12 +27,12 @@ inline constexpr WalkAsBatched kAsBatched;
 
 /// An op of this name with this walk: a Walk, or kAsBatched.
 template <OpName kName, auto kWalk>
-class NamedOp : public Op {
+class NamedOp : public graph::Op {
  public:
   std::string_view name() const override { return kName.text; }
-  Walk walk(std::span<const ValueType> in) const override {
+  graph::Walk walk(std::span<const graph::ValueType> in) const override {
     if constexpr (std::is_same_v<std::remove_cv_t<decltype(kWalk)>, WalkAsBatched>)
-      return in[0].batched ? Walk::per_sample : Walk::whole;
+      return in[0].batched ? graph::Walk::per_sample : graph::Walk::whole;
     else
       return kWalk;
   }
@@ -50,16 +50,17 @@ class OpWith : public NamedOp<kName, kWalk> {
 };
 
 /// Returns the reach of an op whose results at a position depend on its inputs at that position.
-Reach pointwise_reach(std::span<const ValueType> in, int axis, Rows out);
+graph::Reach pointwise_reach(std::span<const graph::ValueType> in, int axis, graph::Rows out);
 
 /// A NamedOp or OpWith whose results at a position depend on its inputs at that position.
 template <class Base>
 class RowByRow : public Base {
  public:
   using Base::Base;
-  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override {
+  std::optional<graph::Reach> reach(std::span<const graph::ValueType> in, int axis,
+                                    graph::Rows out) const override {
     return pointwise_reach(in, axis, out);
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -13,7 +13,7 @@
 
 #include "tutti/ops/update.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 /// LARS (You, Gitman, Ginsburg 2017, algorithm 1); state: v. Each norm is over one parameter; g
 /// here is g * gradient_scale:
@@ -81,4 +81,4 @@ class LambUpdate : public Update {
   LambAttributes a_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::ops

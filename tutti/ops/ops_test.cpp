@@ -12,7 +12,8 @@
 #include "tutti/ops/resize.h"
 #include "tutti/ops/rows.h"
 
-namespace tutti {
+namespace tutti::ops {
+using graph::Value;
 namespace {
 
 class Ops : public testing::Test {
@@ -30,7 +31,7 @@ class Ops : public testing::Test {
       EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
     }
   }
-  Graph g;
+  graph::Graph g;
   int inputs = 0;
 };
 
@@ -46,8 +47,8 @@ TEST_F(Ops, ConvolutionShapesAndParameters) {
   EXPECT_EQ(g.shape(g.find("stem.weight")), (Shape{64, 3, 7, 7}));
   EXPECT_EQ(g.shape(g.find("stem.bias")), Shape{64});
   EXPECT_EQ(g[g.find("stem.bias")].init.fan, 3 * 49);
-  const Node& node = g.nodes().back();
-  const std::vector<ValueType> in{g.type(node.in[0]), g.type(node.in[1])}, out{g.type(y)};
+  const graph::Node& node = g.nodes().back();
+  const std::vector<graph::ValueType> in{g.type(node.in[0]), g.type(node.in[1])}, out{g.type(y)};
   EXPECT_DOUBLE_EQ(node.op->flop(in, out), 2.0 * 8 * 64 * 112 * 112 * 3 * 49);
   EXPECT_EQ(node.op->attributes(), "stride 2x2 pad 3x3 bias");
 
@@ -90,8 +91,8 @@ TEST_F(Ops, BatchNormMakesStatisticsAndKeepsTheType) {
   const Value z =
       batch_norm(g, "bn", image({4, 8, 5, 5}, DType::bf16), Mode::train, {.relu = true});
   EXPECT_EQ(g.type(z).desc.dtype, DType::bf16);
-  EXPECT_EQ(g[g.find("bn.running_var")].role, Role::statistic);
-  EXPECT_EQ(g[g.find("bn.running_var")].init.kind, Init::Kind::ones);
+  EXPECT_EQ(g[g.find("bn.running_var")].role, graph::Role::statistic);
+  EXPECT_EQ(g[g.find("bn.running_var")].init.kind, graph::Init::Kind::ones);
   EXPECT_EQ(g.nodes().size(), 2u);
   batch_norm(g, "frozen", image({4, 8, 5, 5}), Mode::eval);
   EXPECT_EQ(g.nodes().back().op->name(), "batch_norm_inference");
@@ -139,10 +140,11 @@ TEST_F(Ops, ResizeRepeatsAndSaysWhichRowsItNeeds) {
   refuses([&] { resize(g, "b", x, {0, 1, 1}); }, "between 1 and 64");
 
   const Resize op(ResizeAttributes{.factor = {3, 1, 1}});
-  const ValueType type = g.type(x);
-  for (const Rows out : {Rows{0, 12}, Rows{4, 7}, Rows{-1, 2}, Rows{11, 14}}) {
-    const Reach reach = *op.reach({&type, 1}, 0, out);
-    const Rows in = reach.in[0].rows;
+  const graph::ValueType type = g.type(x);
+  for (const graph::Rows out :
+       {graph::Rows{0, 12}, graph::Rows{4, 7}, graph::Rows{-1, 2}, graph::Rows{11, 14}}) {
+    const graph::Reach reach = *op.reach({&type, 1}, 0, out);
+    const graph::Rows in = reach.in[0].rows;
     const ResizeAttributes rows = dynamic_cast<const Resize&>(*reach.op).resize();
     for (int64_t r = out.first; r < out.last; ++r)
       EXPECT_EQ(in.first + (rows.first[0] + r - out.first) / 3, (r + 3) / 3 - 1) << r;
@@ -178,30 +180,30 @@ TEST_F(Ops, SeparableConvolutionIsDepthwiseThenPointwise) {
 
 TEST_F(Ops, BiasesStartAsTheLayerSays) {
   conv(g, "torch", image({2, 3, 8, 8}), {.out_channels = 4, .kernel = in_all(3), .bias = true});
-  EXPECT_EQ(g[g.find("torch.bias")].init.kind, Init::Kind::uniform_fan_in);
+  EXPECT_EQ(g[g.find("torch.bias")].init.kind, graph::Init::Kind::uniform_fan_in);
   EXPECT_EQ(g[g.find("torch.bias")].init.fan, 27);
   conv(g, "keras", image({2, 3, 8, 8}),
        {.out_channels = 4,
         .kernel = in_all(3),
         .bias = true,
-        .init = Init::Kind::glorot_uniform,
-        .bias_init = Init::Kind::zeros});
-  EXPECT_EQ(g[g.find("keras.weight")].init.kind, Init::Kind::glorot_uniform);
-  EXPECT_EQ(g[g.find("keras.bias")].init.kind, Init::Kind::zeros);
-  dense(g, "fc", image({2, 3}), {.outputs = 4, .bias_init = Init::Kind::zeros});
-  EXPECT_EQ(g[g.find("fc.bias")].init.kind, Init::Kind::zeros);
+        .init = graph::Init::Kind::glorot_uniform,
+        .bias_init = graph::Init::Kind::zeros});
+  EXPECT_EQ(g[g.find("keras.weight")].init.kind, graph::Init::Kind::glorot_uniform);
+  EXPECT_EQ(g[g.find("keras.bias")].init.kind, graph::Init::Kind::zeros);
+  dense(g, "fc", image({2, 3}), {.outputs = 4, .bias_init = graph::Init::Kind::zeros});
+  EXPECT_EQ(g[g.find("fc.bias")].init.kind, graph::Init::Kind::zeros);
   dense(g, "prior", image({2, 3}),
         {.outputs = 4,
-         .init = Init::Kind::normal,
+         .init = graph::Init::Kind::normal,
          .init_value = 0.01,
-         .bias_init = Init::Kind::constant,
+         .bias_init = graph::Init::Kind::constant,
          .bias_value = -4.6});
   EXPECT_EQ(g[g.find("prior.weight")].init.value, 0.01);
   EXPECT_EQ(g[g.find("prior.bias")].init.value, -4.6);
   EXPECT_EQ(g[g.find("prior.bias")].init.fan, 0);
   refuses(
       [&] {
-        dense(g, "d", image({2, 3}), {.outputs = 4, .bias_init = Init::Kind::ones});
+        dense(g, "d", image({2, 3}), {.outputs = 4, .bias_init = graph::Init::Kind::ones});
       },
       "a bias starts with zeros");
 }
@@ -252,7 +254,7 @@ TEST_F(Ops, LossesAreEndsAndCheckLabels) {
                               {.label_smoothing = 0, .class_weights = {1, 2}, .scale = 1});
       },
       "2 class weights for 10 classes");
-  Graph sums;
+  graph::Graph sums;
   const Value a = dense(sums, "a", sums.input("x", {DType::f32, {4, 2}, {}}), {.outputs = 3});
   const Value t = sums.input("t", {DType::f32, {4, 3}, {}});
   const Value both =
@@ -387,12 +389,12 @@ TEST_F(Ops, ClippingAddsTheBlockSumsOfAllParameters) {
 
 /// A parameter may be padded in memory, and blocks cover the padding, too.
 TEST_F(Ops, BlocksOfNormsFollowTheLayout) {
-  const ValueType scalar{{DType::f32, {}, {}}, false};
-  ValueType w{{DType::f32, Shape{kSumBlock / 16, 1, 1, 1}, {}}, false};
+  const graph::ValueType scalar{{DType::f32, {}, {}}, false};
+  graph::ValueType w{{DType::f32, Shape{kSumBlock / 16, 1, 1, 1}, {}}, false};
   EXPECT_EQ(ParameterNorms().infer(std::vector{scalar, scalar, w, w})[0].desc.shape, (Shape{1, 2}));
   w.desc.layout = Layout::blocked_channels(32);
   EXPECT_EQ(ParameterNorms().infer(std::vector{scalar, scalar, w, w})[0].desc.shape, (Shape{2, 2}));
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::ops

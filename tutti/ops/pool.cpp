@@ -4,7 +4,7 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 namespace {
 
 constexpr int64_t kMostPlaces = 256;  // positions in a window, which a u8 can number
@@ -45,7 +45,7 @@ Shape pool_output_shape(const PoolAttributes& a, const Shape& x) {
   return y;
 }
 
-std::vector<ValueType> Pool::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Pool::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 4);
   const Shape y = pool_output_shape(a_, in[0].desc.shape);
@@ -57,9 +57,9 @@ std::vector<ValueType> Pool::infer(std::span<const ValueType> in) const {
   return {batched_as(y, in[0].desc.dtype), batched_as(y, DType::u8)};
 }
 
-std::vector<Value> Pool::grad(const GradArgs& args) const {
-  const Node& node = args.node;
-  std::vector<Value> in{args.dout[0]};
+std::vector<graph::Value> Pool::grad(const graph::GradArgs& args) const {
+  const graph::Node& node = args.node;
+  std::vector<graph::Value> in{args.dout[0]};
   if (a_.kind == PoolKind::max) in.push_back(node.out[1]);
   return {args.graph
               .append(node.name + ".dx",
@@ -71,7 +71,7 @@ std::string PoolGrad::attributes() const {
   return fmt::format("{} x {}", a_.to_string(), with_batch(x_shape_, 0).to_string());
 }
 
-std::vector<ValueType> PoolGrad::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> PoolGrad::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, a_.kind == PoolKind::max ? 2 : 1);
   require_batched(name(), in[0], 4);
   const Shape x = with_batch(x_shape_, in[0].desc.shape[0]), y = pool_output_shape(a_, x);
@@ -83,15 +83,15 @@ std::vector<ValueType> PoolGrad::infer(std::span<const ValueType> in) const {
   return {batched_as(x, in[0].desc.dtype)};
 }
 
-std::vector<ValueType> GlobalAveragePool::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> GlobalAveragePool::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 3);
   const Shape& x = in[0].desc.shape;
   return {batched_as(Shape{x[0], x[1]}, in[0].desc.dtype)};
 }
 
-std::vector<Value> GlobalAveragePool::grad(const GradArgs& args) const {
-  const Node& node = args.node;
+std::vector<graph::Value> GlobalAveragePool::grad(const graph::GradArgs& args) const {
+  const graph::Node& node = args.node;
   return {args.graph.append1(node.name + ".dx",
                              std::make_shared<GlobalAveragePoolGrad>(args.graph.shape(node.in[0])),
                              {args.dout[0]})};
@@ -101,7 +101,8 @@ std::string GlobalAveragePoolGrad::attributes() const {
   return "x " + with_batch(x_shape_, 0).to_string();
 }
 
-std::vector<ValueType> GlobalAveragePoolGrad::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> GlobalAveragePoolGrad::infer(
+    std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 2);
   const Shape& dy = in[0].desc.shape;
@@ -111,16 +112,18 @@ std::vector<ValueType> GlobalAveragePoolGrad::infer(std::span<const ValueType> i
   return {batched_as(with_batch(x_shape_, dy[0]), in[0].desc.dtype)};
 }
 
-std::optional<Reach> Pool::reach(std::span<const ValueType>, int axis, Rows out) const {
+std::optional<graph::Reach> Pool::reach(std::span<const graph::ValueType>, int axis,
+                                        graph::Rows out) const {
   const auto i = static_cast<size_t>(axis);
   const bool counts_inside = a_.kind == PoolKind::average && !a_.count_include_pad;
   if (counts_inside && (a_.pad_low[i] > 0 || a_.pad_high[i] > 0)) return std::nullopt;
   PoolAttributes inner = a_;
   inner.pad_low[i] = inner.pad_high[i] = 0;
   const int64_t first = out.first * a_.stride[i] - a_.pad_low[i];
-  return Reach{.in = {{2 + axis, {first, first + (out.count() - 1) * a_.stride[i] + a_.kernel[i]}}},
-               .op = std::make_shared<Pool>(inner),
-               .padding = a_.kind == PoolKind::max ? -std::numeric_limits<float>::infinity() : 0};
+  return graph::Reach{
+      .in = {{2 + axis, {first, first + (out.count() - 1) * a_.stride[i] + a_.kernel[i]}}},
+      .op = std::make_shared<Pool>(inner),
+      .padding = a_.kind == PoolKind::max ? -std::numeric_limits<float>::infinity() : 0};
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

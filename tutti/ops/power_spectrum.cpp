@@ -5,10 +5,10 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 namespace {
 
-WaveShells shells_of(std::string_view op, const ValueType& x) {
+WaveShells shells_of(std::string_view op, const graph::ValueType& x) {
   require_batched(op, x, 3);
   const Shape& shape = x.desc.shape;
   WaveShells shells{shape.from(2)};
@@ -18,7 +18,7 @@ WaveShells shells_of(std::string_view op, const ValueType& x) {
   return shells;
 }
 
-ValueType spectrum_of(std::string_view op, const ValueType& x) {
+graph::ValueType spectrum_of(std::string_view op, const graph::ValueType& x) {
   const Shape& shape = x.desc.shape;
   return batched_as(Shape{shape[0], shape[1] * shells_of(op, x).count()}, DType::f32);
 }
@@ -49,26 +49,27 @@ int64_t WaveShells::shell_of(std::span<const int64_t> index) const {
 
 std::string PowerSpectrumAttributes::to_string() const { return fmt::format("floor {}", floor); }
 
-std::vector<ValueType> PowerSpectrum::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> PowerSpectrum::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   require(a_.floor > 0 && std::isfinite(a_.floor), "{}: floor {} is not a positive number", name(),
           a_.floor);
   return {spectrum_of(name(), in[0])};
 }
 
-std::vector<Value> PowerSpectrum::grad(const GradArgs& args) const {
-  const Node& node = args.node;
+std::vector<graph::Value> PowerSpectrum::grad(const graph::GradArgs& args) const {
+  const graph::Node& node = args.node;
   return {args.graph.append1(node.name + ".dx", std::make_shared<PowerSpectrumGrad>(),
                              {args.dout[0], node.out[0], node.in[0]})};
 }
 
-double PowerSpectrum::flop(std::span<const ValueType> in, std::span<const ValueType>) const {
+double PowerSpectrum::flop(std::span<const graph::ValueType> in,
+                           std::span<const graph::ValueType>) const {
   return transform_flop(in[0].desc.shape);
 }
 
-std::vector<ValueType> PowerSpectrumGrad::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> PowerSpectrumGrad::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 3);
-  const ValueType y = spectrum_of(name(), in[2]);
+  const graph::ValueType y = spectrum_of(name(), in[2]);
   for (size_t i = 0; i < 2; ++i)
     require(in[i].batched && in[i].desc.shape == y.desc.shape && in[i].desc.dtype == DType::f32,
             "{}: {} {} does not fit x {}", name(), i == 0 ? "dy" : "y", in[i].desc.to_string(),
@@ -76,8 +77,9 @@ std::vector<ValueType> PowerSpectrumGrad::infer(std::span<const ValueType> in) c
   return {batched_as(in[2].desc.shape, in[2].desc.dtype)};
 }
 
-double PowerSpectrumGrad::flop(std::span<const ValueType>, std::span<const ValueType> out) const {
+double PowerSpectrumGrad::flop(std::span<const graph::ValueType>,
+                               std::span<const graph::ValueType> out) const {
   return 2 * transform_flop(out[0].desc.shape);
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

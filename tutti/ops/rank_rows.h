@@ -11,14 +11,16 @@
 #include "tutti/ops/rank_sums.h"
 #include "tutti/ops/rows.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 /// Divides `all` positions among the ranks.
 struct RankRows {
   RankGroup group;
   int64_t all = 0;
-  Rows of(int rank) const { return {all * rank / group.ranks, all * (rank + 1) / group.ranks}; }
-  Rows mine() const { return of(group.me); }
+  graph::Rows of(int rank) const {
+    return {all * rank / group.ranks, all * (rank + 1) / group.ranks};
+  }
+  graph::Rows mine() const { return of(group.me); }
   std::string to_string() const;
 };
 
@@ -26,8 +28,8 @@ struct RankRows {
 class TakeRows final : public GatherRows {
  public:
   using GatherRows::GatherRows;
-  std::vector<Value> grad(const GradArgs& args) const override {
-    return std::vector<Value>(args.node.in.size());
+  std::vector<graph::Value> grad(const graph::GradArgs& args) const override {
+    return std::vector<graph::Value>(args.node.in.size());
   }
 };
 
@@ -40,8 +42,8 @@ class AllRows final : public RuleOnly {
   std::string_view name() const override { return "all_rows"; }
   std::string attributes() const override;
   int same_as(int) const override { return 1; }
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  std::vector<Value> grad(const GradArgs& args) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
   RankRows rows_;
@@ -57,8 +59,8 @@ class OwnRows final : public RuleOnly {
   std::string_view name() const override { return "own_rows"; }
   std::string attributes() const override;
   int same_as(int) const override { return 1; }
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  std::vector<Value> grad(const GradArgs& args) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
   RankRows rows_;
@@ -72,12 +74,12 @@ class ParametersForAllRanks final : public RuleOnly {
   ParametersForAllRanks(RankGroup group, int tag) : group_(group), tag_(tag) {}
   std::string_view name() const override { return "parameters_for_all_ranks"; }
   std::string attributes() const override;
-  Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
+  graph::Walk walk(std::span<const graph::ValueType>) const override { return graph::Walk::whole; }
   int same_as(int output) const override { return output; }
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override {
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override {
     return {in.begin(), in.end()};
   }
-  std::vector<Value> grad(const GradArgs& args) const override;
+  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
   RankGroup group_;
@@ -86,12 +88,13 @@ class ParametersForAllRanks final : public RuleOnly {
 
 /// The ops that the builders below add have tags `tag` and, for the gradient, `tag` + 1.
 /// Joins x of all positions from the ranks' own positions; `sums` as in AllRows.
-Value all_rows(Graph& graph, const std::string& name, const RankRows& rows, bool sums, int tag,
-               Value mine);
+graph::Value all_rows(graph::Graph& graph, const std::string& name, const RankRows& rows, bool sums,
+                      int tag, graph::Value mine);
 /// Returns own positions of the sum over ranks; an invalid `bias` means none.
-Value own_rows_of_sum(Graph& graph, const std::string& name, const RankRows& rows, int tag,
-                      Value mine, Value bias = {});
+graph::Value own_rows_of_sum(graph::Graph& graph, const std::string& name, const RankRows& rows,
+                             int tag, graph::Value mine, graph::Value bias = {});
 /// Returns own positions of a value that is the same on all ranks.
-Value own_rows(Graph& graph, const std::string& name, const RankRows& rows, int tag, Value all);
+graph::Value own_rows(graph::Graph& graph, const std::string& name, const RankRows& rows, int tag,
+                      graph::Value all);
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -2,16 +2,16 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 
-std::vector<ValueType> Reorder::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Reorder::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
-  ValueType out = in[0];
+  graph::ValueType out = in[0];
   out.desc.dtype = target_;
   return {out};
 }
 
-std::vector<Value> Reorder::grad(const GradArgs& args) const {
+std::vector<graph::Value> Reorder::grad(const graph::GradArgs& args) const {
   const DType source = args.graph.type(args.node.in[0]).desc.dtype;
   require(is_float(source), "reorder: '{}' converts from {}, through which no gradient passes",
           args.node.name, name_of(source));
@@ -19,4 +19,4 @@ std::vector<Value> Reorder::grad(const GradArgs& args) const {
                              {args.dout[0]})};
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

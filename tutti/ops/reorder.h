@@ -6,7 +6,7 @@
 #include "tutti/graph/graph.h"
 #include "tutti/ops/named_op.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 /// x -> y of the same shape with dtype `target`; u8 becomes 0...255, conversion to u8 or i32 rounds
 /// to nearest and saturates.
@@ -15,11 +15,11 @@ class Reorder : public RowByRow<NamedOp<"reorder", kAsBatched>> {
   explicit Reorder(DType target) : target_(target) {}
   DType target() const { return target_; }
   std::string attributes() const override { return std::string(name_of(target_)); }
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  std::vector<Value> grad(const GradArgs& args) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
   DType target_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -4,7 +4,7 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 namespace {
 
 constexpr int64_t kMostRepeats = 64;
@@ -35,34 +35,35 @@ Shape resize_output_shape(const ResizeAttributes& a, const Shape& x) {
   return y;
 }
 
-std::vector<ValueType> Resize::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Resize::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 3);
   return {batched_as(resize_output_shape(a_, in[0].desc.shape), in[0].desc.dtype)};
 }
 
-std::vector<Value> Resize::grad(const GradArgs& args) const {
+std::vector<graph::Value> Resize::grad(const graph::GradArgs& args) const {
   const Shape& x = args.graph.shape(args.node.in[0]);
   return {args.graph.append1(args.node.name + ".dx", std::make_shared<ResizeGrad>(a_, x),
                              {args.dout[0]})};
 }
 
-std::optional<Reach> Resize::reach(std::span<const ValueType>, int axis, Rows out) const {
+std::optional<graph::Reach> Resize::reach(std::span<const graph::ValueType>, int axis,
+                                          graph::Rows out) const {
   const auto d = static_cast<size_t>(axis);
   if (a_.first[d] != 0 || a_.count[d] != 0) return std::nullopt;  // cut already
-  const Rows in{floor_of(out.first, a_.factor[d]), floor_of(out.last - 1, a_.factor[d]) + 1};
+  const graph::Rows in{floor_of(out.first, a_.factor[d]), floor_of(out.last - 1, a_.factor[d]) + 1};
   ResizeAttributes rows = a_;
   // All repetitions of one row are identical, so slabs of single rows share one op.
   rows.first[d] = in.count() == 1 ? 0 : out.first - in.first * a_.factor[d];
   rows.count[d] = out.count();
-  return Reach{.in = {{2 + axis, in}}, .op = std::make_shared<Resize>(rows)};
+  return graph::Reach{.in = {{2 + axis, in}}, .op = std::make_shared<Resize>(rows)};
 }
 
 std::string ResizeGrad::attributes() const {
   return fmt::format("{} x {}", a_.to_string(3), with_batch(x_shape_, 1).to_string());
 }
 
-std::vector<ValueType> ResizeGrad::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> ResizeGrad::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 3);
   const Shape &dy = in[0].desc.shape, x = with_batch(x_shape_, dy[0]);
@@ -71,4 +72,4 @@ std::vector<ValueType> ResizeGrad::infer(std::span<const ValueType> in) const {
   return {batched_as(x, in[0].desc.dtype)};
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -7,7 +7,7 @@
 #include "tutti/graph/graph.h"
 #include "tutti/ops/named_op.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 /// Maps positions of y to positions of x, in each spatial dimension: y[i] = x[(first + i) /
 /// factor].
@@ -26,31 +26,32 @@ struct ResizeAttributes {
 Shape resize_output_shape(const ResizeAttributes& attributes, const Shape& x);
 
 /// x [N, C, spatial...] -> y [N, C, out...]: every element of x factor times in each dimension.
-class Resize : public NamedOp<"resize", Walk::per_sample> {
+class Resize : public NamedOp<"resize", graph::Walk::per_sample> {
  public:
   explicit Resize(ResizeAttributes attributes) : a_(attributes) {}
   const ResizeAttributes& resize() const { return a_; }
   std::string attributes() const override { return a_.to_string(3); }
-  std::optional<Reach> reach(std::span<const ValueType> in, int axis, Rows out) const override;
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  std::vector<Value> grad(const GradArgs& args) const override;
+  std::optional<graph::Reach> reach(std::span<const graph::ValueType> in, int axis,
+                                    graph::Rows out) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
   ResizeAttributes a_;
 };
 
 /// dy -> dx: sums the elements of dy that an element of x was repeated to.
-class ResizeGrad : public NamedOp<"resize_grad", Walk::per_sample> {
+class ResizeGrad : public NamedOp<"resize_grad", graph::Walk::per_sample> {
  public:
   ResizeGrad(ResizeAttributes attributes, Shape x_shape) : a_(attributes), x_shape_(x_shape) {}
   const ResizeAttributes& resize() const { return a_; }
   const Shape& x_shape() const { return x_shape_; }  ///< its dimension 0 is ignored
   std::string attributes() const override;
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
 
  private:
   ResizeAttributes a_;
   Shape x_shape_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::ops

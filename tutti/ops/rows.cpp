@@ -4,29 +4,31 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 namespace {
 
-void require_windows(std::string_view op, int dim, const std::vector<Rows>& windows,
-                     const ValueType& type, int64_t parts) {
+void require_windows(std::string_view op, int dim, const std::vector<graph::Rows>& windows,
+                     const graph::ValueType& type, int64_t parts) {
   const Shape& shape = type.desc.shape;
   require(type.batched && dim >= 1 && dim < shape.rank(),
           "{}: dimension {} of {} is no dimension of a sample", op, dim, shape.to_string());
   require(!windows.empty() && windows.front().count() > 0 &&
-              std::ranges::all_of(windows,
-                                  [&](Rows w) { return w.count() == windows.front().count(); }),
+              std::ranges::all_of(
+                  windows, [&](graph::Rows w) { return w.count() == windows.front().count(); }),
           "{}: windows must have one height", op);
   require(shape[0] % parts == 0, "{}: {} are no samples in {} parts each", op, shape.to_string(),
           parts);
 }
 
-std::string text_of(const std::vector<Rows>& list) {
+std::string text_of(const std::vector<graph::Rows>& list) {
   std::string text;
-  for (const Rows r : list) text += fmt::format(" {}:{}", r.first, r.last);
+  for (const graph::Rows r : list) text += fmt::format(" {}:{}", r.first, r.last);
   return text;
 }
 
-bool share_rows(Rows a, Rows b) { return std::max(a.first, b.first) < std::min(a.last, b.last); }
+bool share_rows(graph::Rows a, graph::Rows b) {
+  return std::max(a.first, b.first) < std::min(a.last, b.last);
+}
 
 /// Returns `like` with that many samples and rows.
 Shape cut_shape(Shape like, int dim, int64_t samples, int64_t rows) {
@@ -51,7 +53,7 @@ bool GatherRows::reads(size_t input, int64_t sample) const {
   return input == 0 || share_rows(cut_.windows[window], cut_.others[input - 1]);
 }
 
-std::vector<ValueType> GatherRows::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> GatherRows::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1 + cut_.others.size());
   require_windows(name(), cut_.dim, cut_.windows, in[0], cut_.slabs);
   const Shape& x = in[0].desc.shape;
@@ -66,13 +68,14 @@ std::vector<ValueType> GatherRows::infer(std::span<const ValueType> in) const {
                      in[0].desc.dtype)};
 }
 
-std::vector<Value> GatherRows::grad(const GradArgs& args) const {
-  std::vector<Value> din(args.node.in.size());
+std::vector<graph::Value> GatherRows::grad(const graph::GradArgs& args) const {
+  std::vector<graph::Value> din(args.node.in.size());
   for (size_t i = 0; i < din.size(); ++i) {
     if (!args.needed[i]) continue;
     const int64_t slabs = i == 0 ? cut_.slabs : 1;
-    const Rows rows =
-        i == 0 ? Rows{0, args.graph.shape(args.node.in[0])[cut_.dim] * slabs} : cut_.others[i - 1];
+    const graph::Rows rows =
+        i == 0 ? graph::Rows{0, args.graph.shape(args.node.in[0])[cut_.dim] * slabs}
+               : cut_.others[i - 1];
     din[i] = args.graph.append1(
         i == 0 ? args.node.name + ".dx" : fmt::format("{}.dx{}", args.node.name, i),
         std::make_shared<AddRows>(
@@ -91,12 +94,12 @@ std::string AddRows::Sum::to_string() const {
 bool AddRows::reads(size_t input, int64_t sample) const {
   const int64_t height = sum_.rows.count() / sum_.slabs,
                 top = sum_.rows.first + sample % sum_.slabs * height;
-  return std::ranges::any_of(sum_.windows[input], [&](Rows w) {
+  return std::ranges::any_of(sum_.windows[input], [&](graph::Rows w) {
     return share_rows(w, {top, top + height});
   });
 }
 
-std::vector<ValueType> AddRows::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> AddRows::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, sum_.windows.size());
   const auto samples_of = [&](size_t i) {
     return in[i].desc.shape[0] / static_cast<int64_t>(sum_.windows[i].size());
@@ -115,4 +118,4 @@ std::vector<ValueType> AddRows::infer(std::span<const ValueType> in) const {
                      in[0].desc.dtype)};
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -13,7 +13,7 @@
 #include "tutti/base/error.h"
 #include "tutti/graph/op.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 /// Extents of up to three spatial dimensions: "3x3".
 using Extents = std::array<int64_t, 3>;
@@ -26,26 +26,32 @@ void require(bool ok, fmt::format_string<Args...> text, Args&&... args) {
     throw ConfigError(fmt::format(text, std::forward<Args>(args)...));
 }
 
-inline void require_inputs(std::string_view op, std::span<const ValueType> in, size_t count) {
+inline void require_inputs(std::string_view op, std::span<const graph::ValueType> in,
+                           size_t count) {
   require(in.size() == count, "{}: {} inputs given, {} expected", op, in.size(), count);
 }
 
 constexpr bool is_float(DType type) { return type == DType::f32 || type == DType::bf16; }
 
 /// Throws unless both are batched or both are not, and they have one shape.
-inline void require_same_shape(std::string_view op, const ValueType& a, const ValueType& b) {
+inline void require_same_shape(std::string_view op, const graph::ValueType& a,
+                               const graph::ValueType& b) {
   require(a.desc.shape == b.desc.shape && a.batched == b.batched, "{}: the shapes {} and {} differ",
           op, a.desc.shape.to_string(), b.desc.shape.to_string());
 }
 
-inline void require_batched(std::string_view op, const ValueType& type, int least_rank) {
+inline void require_batched(std::string_view op, const graph::ValueType& type, int least_rank) {
   require(type.batched && type.desc.shape.rank() >= least_rank && is_float(type.desc.dtype),
           "{}: needs a floating-point batch with at least {} dimensions, met {}{}", op, least_rank,
           type.batched ? "" : "unbatched ", type.desc.to_string());
 }
 
-inline ValueType unbatched_f32(const Shape& shape) { return {{DType::f32, shape, {}}, false}; }
-inline ValueType batched_as(const Shape& shape, DType dtype) { return {{dtype, shape, {}}, true}; }
+inline graph::ValueType unbatched_f32(const Shape& shape) {
+  return {{DType::f32, shape, {}}, false};
+}
+inline graph::ValueType batched_as(const Shape& shape, DType dtype) {
+  return {{dtype, shape, {}}, true};
+}
 
 /// Returns `shape` with another extent of dimension 0.
 inline Shape with_batch(Shape shape, int64_t batch) {
@@ -59,4 +65,4 @@ inline std::string extents_text(const Extents& e, int count) {
   return text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

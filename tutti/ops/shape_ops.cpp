@@ -3,7 +3,7 @@
 #include "tutti/ops/rows.h"
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 namespace {
 
 Shape batch_and(int64_t batch, const Shape& sample) {
@@ -50,7 +50,7 @@ std::vector<SliceRange> full_ranges(const Shape& shape) {
   return ranges;
 }
 
-std::vector<ValueType> Reshape::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Reshape::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   const Shape& x = in[0].desc.shape;
   require(in[0].batched && sample_.rank() < Shape::kMaxRank, "reshape: needs a batch, met {}",
@@ -61,7 +61,7 @@ std::vector<ValueType> Reshape::infer(std::span<const ValueType> in) const {
   return {batched_as(batch_and(x[0], sample_), in[0].desc.dtype)};
 }
 
-std::vector<Value> Reshape::grad(const GradArgs& args) const {
+std::vector<graph::Value> Reshape::grad(const graph::GradArgs& args) const {
   const Shape& x = args.graph.shape(args.node.in[0]);
   const Shape sample(std::span<const int64_t>(x.begin() + 1, x.end()));
   return {args.graph.append1(args.node.name + ".dx", std::make_shared<Reshape>(sample),
@@ -70,13 +70,13 @@ std::vector<Value> Reshape::grad(const GradArgs& args) const {
 
 std::string Slice::attributes() const { return ranges_text(ranges_); }
 
-std::vector<ValueType> Slice::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Slice::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   require(in[0].batched, "slice: needs a batch, met {}", in[0].desc.to_string());
   return {batched_as(sliced_shape(name(), ranges_, in[0].desc.shape), in[0].desc.dtype)};
 }
 
-std::vector<Value> Slice::grad(const GradArgs& args) const {
+std::vector<graph::Value> Slice::grad(const graph::GradArgs& args) const {
   return {args.graph.append1(
       args.node.name + ".dx",
       std::make_shared<SliceGrad>(ranges_, args.graph.shape(args.node.in[0])), {args.dout[0]})};
@@ -86,7 +86,7 @@ std::string SliceGrad::attributes() const {
   return fmt::format("{} x {}", ranges_text(ranges_), with_batch(x_shape_, 0).to_string());
 }
 
-std::vector<ValueType> SliceGrad::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> SliceGrad::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   const Shape& dy = in[0].desc.shape;
   const Shape x = with_batch(x_shape_, dy[0]), y = sliced_shape(name(), ranges_, x);
@@ -99,7 +99,7 @@ std::string Pad::attributes() const {
   return fmt::format("{},{} value {}", numbers(low_), numbers(high_), value_);
 }
 
-std::vector<ValueType> Pad::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Pad::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   require(in[0].batched, "pad: needs a batch, met {}", in[0].desc.to_string());
   Shape y = in[0].desc.shape;
@@ -115,7 +115,7 @@ std::vector<ValueType> Pad::infer(std::span<const ValueType> in) const {
   return {batched_as(y, in[0].desc.dtype)};
 }
 
-std::vector<Value> Pad::grad(const GradArgs& args) const {
+std::vector<graph::Value> Pad::grad(const graph::GradArgs& args) const {
   const Shape& x = args.graph.shape(args.node.in[0]);
   std::vector<SliceRange> ranges;
   for (size_t i = 0; i < low_.size(); ++i)
@@ -126,7 +126,7 @@ std::vector<Value> Pad::grad(const GradArgs& args) const {
 
 std::string Concat::attributes() const { return fmt::format("axis {}", axis_); }
 
-std::vector<ValueType> Concat::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Concat::infer(std::span<const graph::ValueType> in) const {
   require(in.size() >= 2, "concat: {} inputs given, at least 2 expected", in.size());
   Shape y = in[0].desc.shape;
   require(in[0].batched && axis_ >= 1 && axis_ < y.rank(),
@@ -144,9 +144,9 @@ std::vector<ValueType> Concat::infer(std::span<const ValueType> in) const {
   return {batched_as(y, in[0].desc.dtype)};
 }
 
-std::vector<Value> Concat::grad(const GradArgs& args) const {
-  const Node& node = args.node;
-  std::vector<Value> din(node.in.size());
+std::vector<graph::Value> Concat::grad(const graph::GradArgs& args) const {
+  const graph::Node& node = args.node;
+  std::vector<graph::Value> din(node.in.size());
   int64_t start = 0;
   for (size_t i = 0; i < din.size(); ++i) {
     const Shape x = args.graph.shape(node.in[i]);
@@ -160,9 +160,10 @@ std::vector<Value> Concat::grad(const GradArgs& args) const {
   return din;
 }
 
-std::optional<Reach> Concat::reach(std::span<const ValueType> in, int axis, Rows out) const {
+std::optional<graph::Reach> Concat::reach(std::span<const graph::ValueType> in, int axis,
+                                          graph::Rows out) const {
   if (axis_ != 1) return std::nullopt;
   return pointwise_reach(in, axis, out);
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

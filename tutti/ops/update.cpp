@@ -4,9 +4,9 @@
 #include "tutti/ops/norm_update.h"
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 
-std::vector<ValueType> Update::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Update::infer(std::span<const graph::ValueType> in) const {
   const auto first = static_cast<size_t>(leading()), each = static_cast<size_t>(arity());
   require(in.size() > first && (in.size() - first) % each == 0,
           "{}: {} inputs given, lr and gradient_scale{} and then {} for each parameter expected",
@@ -16,18 +16,18 @@ std::vector<ValueType> Update::infer(std::span<const ValueType> in) const {
             "{}: input {} is {}, an f32 scalar is needed", name(), i, in[i].desc.to_string());
   int64_t blocks = 0;
   for (size_t i = first; i < in.size(); ++i) {
-    const ValueType& w = in[i - (i - first) % each];
+    const graph::ValueType& w = in[i - (i - first) % each];
     require(in[i].desc.shape == w.desc.shape && in[i].desc.dtype == DType::f32 && !in[i].batched,
             "{}: input {} is {}, the parameter is {}", name(), i, in[i].desc.to_string(),
             w.desc.to_string());
     if (&in[i] == &w) blocks += sum_blocks(w.desc.layout.storage_elements(w.desc.shape));
   }
-  const ValueType sums{{DType::f32, Shape{blocks, 2}, {}}, false};
+  const graph::ValueType sums{{DType::f32, Shape{blocks, 2}, {}}, false};
   if (sums_ == Sums::reads)
     require(in[kScalars].desc == sums.desc && !in[kScalars].batched,
             "{}: the block sums are {}, the parameters have {}", name(),
             in[kScalars].desc.to_string(), sums.desc.to_string());
-  return sums_ == Sums::writes ? std::vector{sums} : std::vector<ValueType>{};
+  return sums_ == Sums::writes ? std::vector{sums} : std::vector<graph::ValueType>{};
 }
 
 namespace {
@@ -71,4 +71,4 @@ std::string WeightAverage::attributes() const {
   return fmt::format("decay {} from {}", a_.decay, a_.from);
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

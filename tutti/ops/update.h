@@ -9,10 +9,10 @@
 
 #include "tutti/graph/graph.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 /// The base of all updates; `states` arrays follow w and g.
-class Update : public Op {
+class Update : public graph::Op {
  public:
   /// How the op uses the block sums of ops/norm_update.h: as one more input after the scalars, or
   /// as its only output.
@@ -26,11 +26,11 @@ class Update : public Op {
     return kScalars + (sums_ == Sums::reads ? 1 : 0);
   }                                   ///< inputs before the first parameter's
   static constexpr int kScalars = 2;  ///< lr, gradient_scale
-  Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
+  graph::Walk walk(std::span<const graph::ValueType>) const override { return graph::Walk::whole; }
   bool in_update() const override { return true; }
   /// With Sums::writes there is one output, which depends on the layouts of `in`: [blocks of all
   /// parameters in storage, 2].
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
   bool mutates(int input) const override {
     return input >= leading() && (input - leading()) % arity() != 1;
   }
@@ -128,4 +128,4 @@ class WeightAverage : public Update {
   WeightAverageAttributes a_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::ops

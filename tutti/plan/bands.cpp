@@ -8,10 +8,10 @@
 #include "tutti/graph/per_value.h"
 #include "tutti/plan/exchange_kind.h"
 
-namespace tutti {
-Walk walk_of(const Graph& graph, const Node& node) {
-  std::vector<ValueType> types;
-  for (const Value v : node.in) types.push_back(graph.type(v));
+namespace tutti::plan {
+graph::Walk walk_of(const graph::Graph& graph, const graph::Node& node) {
+  std::vector<graph::ValueType> types;
+  for (const graph::Value v : node.in) types.push_back(graph.type(v));
   return node.op->walk(types);
 }
 
@@ -24,34 +24,34 @@ namespace {
 // is part of the arithmetic.
 constexpr size_t kLarge = size_t{1} << 20;  // bytes
 
-bool makes_large_gradient(const Graph& graph, const Node& node) {
-  return std::ranges::any_of(node.out, [&](Value v) {
-    return graph[v].role == Role::gradient && graph.type(v).desc.bytes() >= kLarge;
+bool makes_large_gradient(const graph::Graph& graph, const graph::Node& node) {
+  return std::ranges::any_of(node.out, [&](graph::Value v) {
+    return graph[v].role == graph::Role::gradient && graph.type(v).desc.bytes() >= kLarge;
   });
 }
 
 /// Samples that the node walks over, taken from a batched output or else from a batched input; 0 if
 /// it has neither.
-int64_t samples_of(const Graph& graph, const Node& node) {
+int64_t samples_of(const graph::Graph& graph, const graph::Node& node) {
   for (const auto* list : {&node.out, &node.in})
-    for (const Value v : *list)
+    for (const graph::Value v : *list)
       if (graph.type(v).batched) return graph.shape(v)[0];
   return 0;
 }
 
 /// Nodes that read each value, exchanges and updates included.
-std::vector<std::vector<int>> readers_of(const Graph& graph) {
+std::vector<std::vector<int>> readers_of(const graph::Graph& graph) {
   std::vector<std::vector<int>> readers(graph.values().size());
   for (size_t n = 0; n < graph.nodes().size(); ++n)
-    for (const Value v : graph.nodes()[n].in)
+    for (const graph::Value v : graph.nodes()[n].in)
       readers[static_cast<size_t>(v.id)].push_back(static_cast<int>(n));
   return readers;
 }
 
 /// Node `n` is the first reader of a large value that the step updates.
-bool needs_large_update(const Graph& graph, size_t n,
+bool needs_large_update(const graph::Graph& graph, size_t n,
                         const std::vector<std::vector<int>>& readers) {
-  return std::ranges::any_of(graph.nodes()[n].in, [&](Value v) {
+  return std::ranges::any_of(graph.nodes()[n].in, [&](graph::Value v) {
     const std::vector<int>& all = readers[static_cast<size_t>(v.id)];
     return !graph.type(v).batched && graph.type(v).desc.bytes() >= kLarge &&
            all.front() == static_cast<int>(n) && graph[v].producer < 0 &&
@@ -65,30 +65,31 @@ bool needs_large_update(const Graph& graph, size_t n,
 /// results then need not be stored. Repeats, since moving one can free the node before it. Reading
 /// a value later keeps that value longer, so a node moves only if every batched input is read in
 /// its new band, or later, anyway, or is itself produced by a node that moves.
-void sink_cheap_nodes(const Graph& graph, std::vector<int>& band_of,
+void sink_cheap_nodes(const graph::Graph& graph, std::vector<int>& band_of,
                       const std::vector<std::vector<int>>& readers) {
-  const auto band_of_value = [&](Value v) {
+  const auto band_of_value = [&](graph::Value v) {
     return graph[v].producer < 0 ? -1 : band_of[static_cast<size_t>(graph[v].producer)];
   };
-  const auto read_across = [&](Value v) {
+  const auto read_across = [&](graph::Value v) {
     return std::ranges::any_of(readers[static_cast<size_t>(v.id)], [&](int reader) {
-      return walk_of(graph, graph.nodes()[static_cast<size_t>(reader)]) == Walk::across;
+      return walk_of(graph, graph.nodes()[static_cast<size_t>(reader)]) == graph::Walk::across;
     });
   };
-  const auto first_of = [&](int band) -> const Node& {
+  const auto first_of = [&](int band) -> const graph::Node& {
     return graph.nodes()[static_cast<size_t>(std::ranges::find(band_of, band) - band_of.begin())];
   };
   for (size_t n = graph.nodes().size(); n-- > 0;) {
-    const Node& node = graph.nodes()[n];
-    const Walk walk = walk_of(graph, node);
-    if (band_of[n] < 0 || (walk != Walk::per_sample && walk != Walk::across)) continue;
-    std::vector<ValueType> in, out;
-    for (const Value v : node.in) in.push_back(graph.type(v));
-    for (const Value v : node.out) out.push_back(graph.type(v));
+    const graph::Node& node = graph.nodes()[n];
+    const graph::Walk walk = walk_of(graph, node);
+    if (band_of[n] < 0 || (walk != graph::Walk::per_sample && walk != graph::Walk::across))
+      continue;
+    std::vector<graph::ValueType> in, out;
+    for (const graph::Value v : node.in) in.push_back(graph.type(v));
+    for (const graph::Value v : node.out) out.push_back(graph.type(v));
     if (node.op->flop(in, out) > 0) continue;
     std::set<int> later;
     bool is_output = false;
-    for (const Value v : node.out) {
+    for (const graph::Value v : node.out) {
       is_output |= std::ranges::find(graph.outputs(), v) != graph.outputs().end();
       for (const int reader : readers[static_cast<size_t>(v.id)])
         later.insert(band_of[static_cast<size_t>(reader)]);
@@ -96,10 +97,10 @@ void sink_cheap_nodes(const Graph& graph, std::vector<int>& band_of,
     if (is_output || later.size() != 1 || *later.begin() <= band_of[n]) continue;
     const int target = *later.begin();
     if (samples_of(graph, node) != samples_of(graph, first_of(target)) ||
-        walk_of(graph, first_of(target)) == Walk::whole ||
-        std::ranges::any_of(node.out, [&](Value v) { return read_across(v); }))
+        walk_of(graph, first_of(target)) == graph::Walk::whole ||
+        std::ranges::any_of(node.out, [&](graph::Value v) { return read_across(v); }))
       continue;
-    const bool inputs_live = std::ranges::all_of(node.in, [&](Value v) {
+    const bool inputs_live = std::ranges::all_of(node.in, [&](graph::Value v) {
       if (!graph.type(v).batched || graph[v].producer < 0 || band_of_value(v) < band_of[n])
         return true;
       return std::ranges::any_of(readers[static_cast<size_t>(v.id)], [&](int r) {
@@ -131,15 +132,15 @@ int leave_out_empty(std::vector<int>& band_of, std::vector<bool>& whole_band) {
 /// Cuts the graph's nodes into bands, in their order.
 class BandCutter {
  public:
-  explicit BandCutter(const Graph& graph)
+  explicit BandCutter(const graph::Graph& graph)
       : graph_(graph), readers_(readers_of(graph)), reduced_in_(graph, -1), made_in_(graph, -1),
         band_of_(graph.nodes().size(), -1) {}
 
   /// Adds the next node; `n` is neither an update nor an exchange.
   void add(size_t n) {
-    const Node& node = graph_.nodes()[n];
-    const Walk walk = walk_of(graph_, node);
-    const bool whole = walk == Walk::whole;
+    const graph::Node& node = graph_.nodes()[n];
+    const graph::Walk walk = walk_of(graph_, node);
+    const bool whole = walk == graph::Walk::whole;
     const int64_t samples = samples_of(graph_, node);
     const bool ends_exchange = waits_for_exchange(node);
     if (!open_ || whole || ends_exchange || waits(node, walk) || samples != samples_ ||
@@ -149,12 +150,13 @@ class BandCutter {
     }
     open_ = !whole && !makes_large_gradient(graph_, node);
     band_of_[n] = band();
-    for (const Value v : node.out) (graph_.type(v).batched ? made_in_ : reduced_in_)[v] = band();
+    for (const graph::Value v : node.out)
+      (graph_.type(v).batched ? made_in_ : reduced_in_)[v] = band();
   }
   /// Notes that the exchange's outputs are complete when the band that is the last one so far is
   /// over.
-  void add_exchange(const Node& node) {
-    for (const Value v : node.out) reduced_in_[v] = band();
+  void add_exchange(const graph::Node& node) {
+    for (const graph::Value v : node.out) reduced_in_[v] = band();
     if (!node.op->begins_at_once()) return;
     open_ = false;
     under_way_.push_back(&node);
@@ -184,28 +186,29 @@ class BandCutter {
  private:
   int band() const { return static_cast<int>(whole_.size()) - 1; }
   /// Whether the node reads values that are complete only at the end of the present band.
-  bool waits(const Node& node, Walk walk) const {
-    return band() >= 0 && std::ranges::any_of(node.in, [&](Value v) {
-             return reduced_in_[v] == band() || (walk == Walk::across && made_in_[v] == band());
+  bool waits(const graph::Node& node, graph::Walk walk) const {
+    return band() >= 0 && std::ranges::any_of(node.in, [&](graph::Value v) {
+             return reduced_in_[v] == band() ||
+                    (walk == graph::Walk::across && made_in_[v] == band());
            });
   }
 
   /// Whether the node is the first to read the output of an exchange that began at once: the nodes
   /// computed meanwhile are a band of their own.
-  bool waits_for_exchange(const Node& node) {
-    const auto reads = [&](const Node* exchange) {
-      return std::ranges::any_of(node.in, [&](Value v) {
+  bool waits_for_exchange(const graph::Node& node) {
+    const auto reads = [&](const graph::Node* exchange) {
+      return std::ranges::any_of(node.in, [&](graph::Value v) {
         return std::ranges::find(exchange->out, v) != exchange->out.end();
       });
     };
     return std::erase_if(under_way_, reads) > 0;
   }
 
-  const Graph& graph_;
+  const graph::Graph& graph_;
   const std::vector<std::vector<int>> readers_;
-  std::vector<const Node*> under_way_;  // exchanges that no band waits for yet
-  PerValue<int> reduced_in_;            // the band that reduces this value
-  PerValue<int> made_in_;               // the band that makes this value, sample by sample
+  std::vector<const graph::Node*> under_way_;  // exchanges that no band waits for yet
+  graph::PerValue<int> reduced_in_;            // the band that reduces this value
+  graph::PerValue<int> made_in_;               // the band that makes this value, sample by sample
   std::vector<int> band_of_;
   std::vector<bool> whole_;  // by band
   int64_t samples_ = 0;      // samples of the last band
@@ -214,16 +217,16 @@ class BandCutter {
 
 /// A band starts an exchange once it has made the inputs, and waits for it where it reads the
 /// outputs.
-void place_exchanges(const Graph& graph, const std::vector<int>& exchanges,
+void place_exchanges(const graph::Graph& graph, const std::vector<int>& exchanges,
                      const std::vector<std::vector<int>>& readers, Schedule& schedule) {
   const auto count = static_cast<int>(schedule.bands.size());
   for (const int e : exchanges) {
-    const Node& node = graph.nodes()[static_cast<size_t>(e)];
+    const graph::Node& node = graph.nodes()[static_cast<size_t>(e)];
     int last = 0, first = count;
-    for (const Value v : node.in)
+    for (const graph::Value v : node.in)
       if (graph[v].producer >= 0)
         last = std::max(last, schedule.band_of[static_cast<size_t>(graph[v].producer)]);
-    for (const Value v : node.out)
+    for (const graph::Value v : node.out)
       for (const int reader : readers[static_cast<size_t>(v.id)])
         if (const int b = schedule.band_of[static_cast<size_t>(reader)]; b >= 0)
           first = std::min(first, b);
@@ -253,12 +256,12 @@ void number_nodes(Schedule& schedule) {
 
 }  // namespace
 
-Schedule make_schedule(const Graph& graph) {
+Schedule make_schedule(const graph::Graph& graph) {
   Schedule schedule;
   BandCutter cutter(graph);
   std::vector<int> buckets, exchanges;
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    const Node& node = graph.nodes()[i];
+    const graph::Node& node = graph.nodes()[i];
     const auto n = static_cast<int>(i);
     const ExchangeKind kind = exchange_kind(graph, node);
     if (node.op->in_update()) {
@@ -303,4 +306,4 @@ Schedule with_bands_again(const Schedule& schedule, std::span<const BandAgain> a
   return longer;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -10,7 +10,7 @@
 
 #include "tutti/graph/graph.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 struct Band {
   std::vector<int> nodes;   ///< in execution order
@@ -33,7 +33,7 @@ struct Schedule {
                              ///< last node of the band that waits for it
 };
 
-Schedule make_schedule(const Graph& graph);
+Schedule make_schedule(const graph::Graph& graph);
 
 /// Nodes of band `of`, in their order, that are computed again just before band `before`.
 struct BandAgain {
@@ -46,6 +46,6 @@ struct BandAgain {
 Schedule with_bands_again(const Schedule& schedule, std::span<const BandAgain> again);
 
 /// Returns how the node goes through the batch.
-Walk walk_of(const Graph& graph, const Node& node);
+graph::Walk walk_of(const graph::Graph& graph, const graph::Node& node);
 
-}  // namespace tutti
+}  // namespace tutti::plan

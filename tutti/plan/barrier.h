@@ -5,7 +5,7 @@
 #include <atomic>
 #include <thread>
 
-namespace tutti {
+namespace tutti::plan {
 
 /// Counts to a limit and stops there: a wait of hours must not overflow the counter of its polls.
 template <class Count>
@@ -64,4 +64,4 @@ class Barrier {
   std::atomic<bool> broken_{false};
 };
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
 // The barrier's counter would overflow only after hours; this type would after moments.
@@ -46,4 +46,4 @@ TEST(Barrier, WhoWaitsHearsThatItIsBroken) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -6,17 +6,17 @@
 #include "tutti/base/log.h"
 #include "tutti/plan/kernel_timer.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
-std::string heading_of(const KernelRequest& request) {
+std::string heading_of(const backend::KernelRequest& request) {
   std::string text(request.op->name());
   if (const std::string attributes = request.op->attributes(); !attributes.empty())
     text += " {" + attributes + "}";
   return text;
 }
 
-std::string results_of(const KernelRequest& request) {
+std::string results_of(const backend::KernelRequest& request) {
   std::string text = " ->";
   for (const TensorDesc& desc : request.out) text += " " + desc.to_string();
   return text;
@@ -35,7 +35,7 @@ namespace {
 
 /// Splits the text of a problem where a parameter's layout stands, or would stand if it were not
 /// plain.
-std::vector<std::string> pieces_around_layouts(const KernelRequest& request) {
+std::vector<std::string> pieces_around_layouts(const backend::KernelRequest& request) {
   std::vector<std::string> pieces(1);
   pieces.back() = heading_of(request);
   for (size_t i = 0; i < request.in.size(); ++i) {
@@ -66,7 +66,7 @@ bool fits(std::string_view text, const std::vector<std::string>& pieces) {
 
 }  // namespace
 
-std::string_view Choices::find_same(const KernelRequest& request) {
+std::string_view Choices::find_same(const backend::KernelRequest& request) {
   if (!any_layout_) return {};
   const std::vector<std::string> pieces = pieces_around_layouts(request);
   for (auto& [problem, entry] : made_)
@@ -126,7 +126,7 @@ bool Choices::begin(std::string_view text) {
                                                            problem.find(" -> ") != problem.npos));
 }
 
-std::string problem_text(const KernelRequest& request) {
+std::string problem_text(const backend::KernelRequest& request) {
   std::string text = heading_of(request);
   for (const TensorDesc& desc : request.in) text += " " + desc.to_string();
   return text + results_of(request);
@@ -135,20 +135,21 @@ std::string problem_text(const KernelRequest& request) {
 namespace {
 
 /// Returns text like ": it needs AVX-512"; empty if the candidate was not refused.
-std::string why_refused(const std::vector<KernelCandidate>& candidates, std::string_view name) {
-  const auto at = std::ranges::find(candidates, name, &KernelCandidate::name);
+std::string why_refused(const std::vector<backend::KernelCandidate>& candidates,
+                        std::string_view name) {
+  const auto at = std::ranges::find(candidates, name, &backend::KernelCandidate::name);
   return at == candidates.end() || at->refusal.empty() ? std::string() : ": " + at->refusal;
 }
 
 }  // namespace
 
-const KernelCandidate& choose(const KernelRequest& request,
-                              const std::vector<KernelCandidate>& candidates, bool measure,
-                              Choices& choices,
-                              const std::function<double(const KernelCandidate&)>& besides) {
-  std::vector<const KernelCandidate*> accepted;
+const backend::KernelCandidate& choose(
+    const backend::KernelRequest& request, const std::vector<backend::KernelCandidate>& candidates,
+    bool measure, Choices& choices,
+    const std::function<double(const backend::KernelCandidate&)>& besides) {
+  std::vector<const backend::KernelCandidate*> accepted;
   std::string refusals;
-  for (const KernelCandidate& candidate : candidates) {
+  for (const backend::KernelCandidate& candidate : candidates) {
     if (candidate.refusal.empty())
       accepted.push_back(&candidate);
     else
@@ -160,7 +161,7 @@ const KernelCandidate& choose(const KernelRequest& request,
         fmt::format("no kernel for {}{}", problem,
                     refusals.empty() ? std::string(": no backend knows this op") : refusals));
   if (accepted.size() > 1)
-    std::erase_if(accepted, [](const auto* c) { return c->speed == KernelSpeed::oracle; });
+    std::erase_if(accepted, [](const auto* c) { return c->speed == backend::KernelSpeed::oracle; });
   if (accepted.size() == 1) return *accepted.front();
   std::string_view recorded = choices.find(problem);
   if (recorded.empty()) recorded = choices.find_same(request);
@@ -180,16 +181,16 @@ const KernelCandidate& choose(const KernelRequest& request,
         recorded, why_refused(candidates, recorded), problem);
   }
   // Measuring reference loops over a volume would take minutes, even against each other.
-  const bool any_fast =
-      std::ranges::find(accepted, KernelSpeed::fast, &KernelCandidate::speed) != accepted.end();
+  const bool any_fast = std::ranges::find(accepted, backend::KernelSpeed::fast,
+                                          &backend::KernelCandidate::speed) != accepted.end();
   if (any_fast)
-    std::erase_if(accepted, [](const auto* c) { return c->speed != KernelSpeed::fast; });
+    std::erase_if(accepted, [](const auto* c) { return c->speed != backend::KernelSpeed::fast; });
   if (!measure || !any_fast || accepted.size() == 1) {
-    const KernelCandidate& taken = *accepted.front();
+    const backend::KernelCandidate& taken = *accepted.front();
     choices.record(problem, taken.name);  // so that a resume which measures keeps to it
     return taken;
   }
-  const KernelCandidate* fastest = nullptr;
+  const backend::KernelCandidate* fastest = nullptr;
   double best = std::numeric_limits<double>::infinity();
   KernelTimer timer(request);
   for (const auto* c : accepted) {
@@ -200,4 +201,4 @@ const KernelCandidate& choose(const KernelRequest& request,
   return *fastest;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

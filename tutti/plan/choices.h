@@ -10,7 +10,7 @@
 
 #include "tutti/backend/backend.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 class Choices {
  public:
@@ -38,7 +38,7 @@ class Choices {
   }
   /// After make_advice_of_training(), returns the choice for a problem that differs from this one
   /// only in the layouts of parameters, or empty. The choice then counts as used.
-  std::string_view find_same(const KernelRequest& request);
+  std::string_view find_same(const backend::KernelRequest& request);
   bool empty() const { return made_.empty(); }
   size_t size() const { return made_.size(); }
   /// Returns the choices that were found or recorded: those that one program depends on, out of
@@ -67,16 +67,16 @@ inline constexpr std::string_view kLayoutProblem = "activation layout of graph "
 
 /// Returns the problem that a request poses, as text: op, attributes, operands. Equal text = same
 /// kernel.
-std::string problem_text(const KernelRequest& request);
+std::string problem_text(const backend::KernelRequest& request);
 
 /// Returns the accepted candidate to use: the recorded one (recorded again if it was found under
 /// another problem), the only one, or the fastest measured (then recorded); without measuring, the
 /// first. Slow ones are considered only if none is fast, the oracle only if nothing else accepts.
 /// Throws DeviceError with all refusals if none accepts. `besides` gives a candidate's cost per run
 /// apart from its own time, in seconds.
-const KernelCandidate& choose(const KernelRequest& request,
-                              const std::vector<KernelCandidate>& candidates, bool measure,
-                              Choices& choices,
-                              const std::function<double(const KernelCandidate&)>& besides = {});
+const backend::KernelCandidate& choose(
+    const backend::KernelRequest& request, const std::vector<backend::KernelCandidate>& candidates,
+    bool measure, Choices& choices,
+    const std::function<double(const backend::KernelCandidate&)>& besides = {});
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -5,24 +5,26 @@
 #include "tutti/base/error.h"
 #include "tutti/ops/reorder.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
-const Reorder kOp(DType::f32);
+const ops::Reorder kOp(DType::f32);
 
-KernelRequest request() { return {.op = &kOp, .in = {}, .out = {}, .in_free = {}, .out_free = {}}; }
+backend::KernelRequest request() {
+  return {.op = &kOp, .in = {}, .out = {}, .in_free = {}, .out_free = {}};
+}
 
 /// Returns two candidates that accept. Neither is run, because nothing is measured here.
-std::vector<KernelCandidate> two_candidates() {
-  std::vector<KernelCandidate> candidates(2);
+std::vector<backend::KernelCandidate> two_candidates() {
+  std::vector<backend::KernelCandidate> candidates(2);
   candidates[0].name = "first";
   candidates[1].name = "second";
   return candidates;
 }
 
-class NoWork final : public Kernel {
+class NoWork final : public backend::Kernel {
  public:
-  void run(const KernelArgs&) override {}
+  void run(const backend::KernelArgs&) override {}
 };
 
 Choices recorded(const std::string& kernel) {
@@ -85,7 +87,7 @@ TEST(Choices, ARecordedKernelThatIsRefusedSaysWhy) {
 
 TEST(Choices, WithoutMeasuringASlowKernelIsTakenLast) {
   auto candidates = two_candidates();
-  candidates[0].speed = KernelSpeed::slow;
+  candidates[0].speed = backend::KernelSpeed::slow;
   Choices choices;
   EXPECT_EQ(choose(request(), candidates, false, choices).name, "second");
 }
@@ -93,8 +95,10 @@ TEST(Choices, WithoutMeasuringASlowKernelIsTakenLast) {
 // A volume's first layer took minutes in the reference loops, although a fast kernel was available.
 TEST(Choices, ASlowKernelIsNotMeasuredBesideAFastOne) {
   auto candidates = two_candidates();
-  candidates[0].speed = KernelSpeed::slow;
-  candidates[0].make = []() -> std::unique_ptr<Kernel> { throw DeviceError("it was run"); };
+  candidates[0].speed = backend::KernelSpeed::slow;
+  candidates[0].make = []() -> std::unique_ptr<backend::Kernel> {
+    throw DeviceError("it was run");
+  };
   candidates[1].make = [] { return std::make_unique<NoWork>(); };
   Choices choices;
   EXPECT_EQ(choose(request(), candidates, true, choices).name, "second");
@@ -103,9 +107,9 @@ TEST(Choices, ASlowKernelIsNotMeasuredBesideAFastOne) {
 // In bf16, plain volumes have only such loops: trying a layout that is not taken cost many minutes.
 TEST(Choices, SlowKernelsAreNotMeasuredBesideEachOther) {
   auto candidates = two_candidates();
-  for (KernelCandidate& c : candidates) {
-    c.speed = KernelSpeed::slow;
-    c.make = []() -> std::unique_ptr<Kernel> { throw DeviceError("it was run"); };
+  for (backend::KernelCandidate& c : candidates) {
+    c.speed = backend::KernelSpeed::slow;
+    c.make = []() -> std::unique_ptr<backend::Kernel> { throw DeviceError("it was run"); };
   }
   Choices choices;
   EXPECT_EQ(choose(request(), candidates, true, choices).name, "first");
@@ -114,11 +118,11 @@ TEST(Choices, SlowKernelsAreNotMeasuredBesideEachOther) {
 // Packing weights for a kernel takes time outside of it.
 TEST(Choices, WhatAKernelCostsBesidesItsRunCounts) {
   auto candidates = two_candidates();
-  for (KernelCandidate& c : candidates) c.make = [] { return std::make_unique<NoWork>(); };
+  for (backend::KernelCandidate& c : candidates) c.make = [] { return std::make_unique<NoWork>(); };
   for (const char* dear : {"first", "second"}) {
     Choices choices;
     const std::string chosen =
-        choose(request(), candidates, true, choices, [&](const KernelCandidate& c) {
+        choose(request(), candidates, true, choices, [&](const backend::KernelCandidate& c) {
           return c.name == dear ? 1e6 : 0;
         }).name;
     EXPECT_NE(chosen, dear);
@@ -128,7 +132,7 @@ TEST(Choices, WhatAKernelCostsBesidesItsRunCounts) {
 /// The parameters of a network that is only evaluated are plain.
 TEST(Choices, ThoseOfTrainingCountForOtherLayoutsOfParameters) {
   const auto with_layout = [](const Layout& layout) {
-    KernelRequest made = request();
+    backend::KernelRequest made = request();
     made.in = {
         {DType::f32, {2, 8, 4, 4}, {}}, {DType::f32, {8, 8, 3, 3}, layout}, {DType::f32, {8}, {}}};
     made.out = {{DType::f32, {2, 8, 4, 4}, {}}};
@@ -136,7 +140,8 @@ TEST(Choices, ThoseOfTrainingCountForOtherLayoutsOfParameters) {
     made.out_free = {false};
     return made;
   };
-  const KernelRequest plain = with_layout({}), blocked = with_layout(Layout::blocked_channels(8));
+  const backend::KernelRequest plain = with_layout({}),
+                               blocked = with_layout(Layout::blocked_channels(8));
   const auto candidates = two_candidates();
   const std::string known = problem_text(blocked) + "\tsecond\n";
   Choices choices = Choices::parse(known);
@@ -147,7 +152,7 @@ TEST(Choices, ThoseOfTrainingCountForOtherLayoutsOfParameters) {
   // Another program that reads these choices takes it, too.
   Choices parsed = Choices::parse(choices.used().to_string());
   EXPECT_EQ(choose(plain, candidates, false, parsed).name, "second");
-  KernelRequest other = plain;
+  backend::KernelRequest other = plain;
   other.in[0].layout = Layout::blocked_channels(8);  // an activation's: another problem
   EXPECT_EQ(choose(other, candidates, false, choices).name, "first");
   other = plain;
@@ -155,4 +160,4 @@ TEST(Choices, ThoseOfTrainingCountForOtherLayoutsOfParameters) {
   EXPECT_EQ(choose(other, candidates, false, choices).name, "first");
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

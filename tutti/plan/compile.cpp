@@ -14,7 +14,7 @@
 #include "tutti/plan/tiles.h"
 #include "tutti/plan/variable_places.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
 /// Gives the bands, which are cut already, their steps, exchanges and stages.
@@ -25,7 +25,7 @@ void fill_bands(std::vector<PlanBand>& bands, StepList& steps, ExchangeList& exc
     bands[b].waits = std::move(exchanges.waits[b]);
     bands[b].starts = std::move(exchanges.starts[b]);
     bands[b].early = std::move(exchanges.early[b]);
-    for (const Step& step : bands[b].steps) bands[b].reduces |= step.walk == Walk::reduce;
+    for (const Step& step : bands[b].steps) bands[b].reduces |= step.walk == graph::Walk::reduce;
   }
   for (size_t s = 0; s < stages.size(); ++s)
     if (const auto b = static_cast<size_t>(stages[s].first_use); b < bands.size())
@@ -34,13 +34,13 @@ void fill_bands(std::vector<PlanBand>& bands, StepList& steps, ExchangeList& exc
 
 /// Each pass reads what the earlier ones have made. Steps are made late, when all their operands
 /// have places.
-Plan compile_schedule(const Graph& graph, const Schedule& schedule, const Backend& backend,
-                      const PlanOptions& options) {
+Plan compile_schedule(const graph::Graph& graph, const Schedule& schedule,
+                      const backend::Backend& backend, const PlanOptions& options) {
   Plan plan;
   plan.graph = graph;
   plan.options = options;
   plan.layout = options.layout;
-  plan.inputs = graph.with_role(Role::input);
+  plan.inputs = graph.with_role(graph::Role::input);
   plan.batch = batch_of(graph);
   KernelChooser chooser(backend, plan.options);
 
@@ -82,8 +82,8 @@ Plan compile_schedule(const Graph& graph, const Schedule& schedule, const Backen
 
 /// Computes as little again as the limit requires. Values that leave the arena may then lie in
 /// tiles, so the arena's share may shrink with each attempt.
-Plan compile_with_less(const Graph& graph, const Schedule& schedule, const Backend& backend,
-                       const Plan& all) {
+Plan compile_with_less(const graph::Graph& graph, const Schedule& schedule,
+                       const backend::Backend& backend, const Plan& all) {
   constexpr int kTries = 4;
   size_t limit = arena_limit(all);
   for (int i = 1;; ++i) {
@@ -99,11 +99,12 @@ Plan compile_with_less(const Graph& graph, const Schedule& schedule, const Backe
 
 }  // namespace
 
-Plan compile_with_layout(const Graph& graph, const Backend& backend, const PlanOptions& options) {
+Plan compile_with_layout(const graph::Graph& graph, const backend::Backend& backend,
+                         const PlanOptions& options) {
   const Schedule schedule = make_schedule(graph);
   Plan plan = compile_schedule(graph, schedule, backend, options);
   if (fits_memory(plan)) return plan;
   return compile_with_less(graph, schedule, backend, plan);
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -3,9 +3,10 @@
 
 #include "tutti/plan/plan.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 /// Compiles with exactly options.layout, a layout's name. Throws as compile() does.
-Plan compile_with_layout(const Graph& graph, const Backend& backend, const PlanOptions& options);
+Plan compile_with_layout(const graph::Graph& graph, const backend::Backend& backend,
+                         const PlanOptions& options);
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -5,7 +5,7 @@
 
 #include "tutti/graph/graph.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 enum class ExchangeKind : uint8_t {
   none,       ///< the node is computed
@@ -15,6 +15,6 @@ enum class ExchangeKind : uint8_t {
   weights     ///< completes a bucket's new weights, of which every rank has its shard
 };
 
-ExchangeKind exchange_kind(const Graph& graph, const Node& node);
+ExchangeKind exchange_kind(const graph::Graph& graph, const graph::Node& node);
 
-}  // namespace tutti
+}  // namespace tutti::plan

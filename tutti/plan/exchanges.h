@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <optional>
 
-namespace tutti {
+namespace tutti::plan {
 
 /// The result of finish().
 struct ExchangeOutput {
@@ -42,4 +42,4 @@ class Exchanges {
   virtual void help() {}
 };
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -6,11 +6,11 @@
 #include "tutti/plan/executor_team.h"
 #include "tutti/plan/memory.h"
 
-namespace tutti {
+namespace tutti::plan {
 
-Executor::Executor(const Plan& plan, const Backend& backend, int arenas)
+Executor::Executor(const Plan& plan, const backend::Backend& backend, int arenas)
     : plan_(plan), packed_(plan.packed_bytes),
-      scalars_(kAlignment * (plan.graph.with_role(Role::scalar).size() + 1)),
+      scalars_(kAlignment * (plan.graph.with_role(graph::Role::scalar).size() + 1)),
       bases_(static_cast<size_t>(plan.base_of_sum(plan.buckets.size()))),
       barrier_(plan.options.threads), sharing_(std::make_unique<Sharing>(*this)),
       pending_(plan.stages.size(), 0), ranges_(plan.buckets.size()) {
@@ -27,8 +27,10 @@ Executor::~Executor() = default;
 
 namespace {
 
-KernelCandidate chosen_for(const Backend& backend, const Step& step, int64_t samples) {
-  const std::vector<KernelCandidate> candidates = backend.candidates(with_samples(step, samples));
+backend::KernelCandidate chosen_for(const backend::Backend& backend, const Step& step,
+                                    int64_t samples) {
+  const std::vector<backend::KernelCandidate> candidates =
+      backend.candidates(with_samples(step, samples));
   const auto at = std::ranges::find_if(
       candidates, [&](const auto& c) { return c.refusal.empty() && c.name == step.kernel; });
   if (at == candidates.end())
@@ -54,11 +56,11 @@ std::vector<int64_t> tile_sizes(const PlanBand& band, int64_t share) {
 
 /// The kernel of one step, described once for each size of tile, however many threads use it.
 struct Executor::Chosen {
-  const Backend& backend;
+  const backend::Backend& backend;
   const Step& step;
-  std::map<int64_t, KernelCandidate> by_size;
+  std::map<int64_t, backend::KernelCandidate> by_size;
 
-  std::unique_ptr<Kernel> make(int64_t samples) {
+  std::unique_ptr<backend::Kernel> make(int64_t samples) {
     const auto at = by_size.find(samples);
     if (at != by_size.end()) return at->second.make();
     return by_size.emplace(samples, chosen_for(backend, step, samples)).first->second.make();
@@ -80,7 +82,7 @@ Executor::ReadyStep Executor::make_ready(Chosen& chosen, bool first_thread,
   made.out.resize(chosen.step.out.size());
   made.state = needs.band_states;
   for (const int64_t n : sizes) {
-    std::unique_ptr<Kernel> kernel = chosen.make(n);
+    std::unique_ptr<backend::Kernel> kernel = chosen.make(n);
     needs.workspace = std::max(needs.workspace, kernel->workspace_bytes());
     if (!(first_thread && kernel->state_output() >= 0))
       needs.band_states = std::max(needs.band_states, made.state + aligned(kernel->state_bytes()));
@@ -90,7 +92,7 @@ Executor::ReadyStep Executor::make_ready(Chosen& chosen, bool first_thread,
   return made;
 }
 
-void Executor::build_steps(const Backend& backend) {
+void Executor::build_steps(const backend::Backend& backend) {
   const auto team = static_cast<size_t>(plan_.options.threads);
   for (size_t t = 0; t < team; ++t) {
     threads_.push_back(std::make_unique<Thread>());
@@ -123,9 +125,9 @@ void Executor::build_steps(const Backend& backend) {
     make(
         update, whole, [](Thread & thread) -> auto& { return thread.updates; });
   for (size_t t = 0; t < team; ++t) {
-    threads_[t]->workspace = Buffer(needs[t].workspace);
-    threads_[t]->states_of_band = Buffer(needs[t].states);
-    threads_[t]->tile = Buffer(plan_.tile_scratch_bytes);
+    threads_[t]->workspace = device::Buffer(needs[t].workspace);
+    threads_[t]->states_of_band = device::Buffer(needs[t].states);
+    threads_[t]->tile = device::Buffer(plan_.tile_scratch_bytes);
     threads_[t]->states.resize(team);
   }
 }
@@ -147,7 +149,7 @@ void Executor::use_arena(int arena) {
   bases_[kArena] = arenas_[static_cast<size_t>(arena)].data();
 }
 
-void Executor::bind_input(Value input, const void* data) {
+void Executor::bind_input(graph::Value input, const void* data) {
   const auto at = std::ranges::find(plan_.inputs, input);
   CHECK(at != plan_.inputs.end(), "value {} is not an input", input.id);
   // Kernels never write inputs; the argument lists are untyped.
@@ -155,13 +157,13 @@ void Executor::bind_input(Value input, const void* data) {
       static_cast<std::byte*>(const_cast<void*>(data));
 }
 
-void Executor::set_scalar(Value scalar, float value) {
+void Executor::set_scalar(graph::Value scalar, float value) {
   CHECK(std::ranges::none_of(pending_, [](char pending) { return pending != 0; }),
         "'{}' is set before the update that reads it is over", plan_.graph[scalar].name);
   *reinterpret_cast<float*>(scalars_.data() + plan_.place(scalar).offset) = value;
 }
 
-const void* Executor::result(Value v) const {
+const void* Executor::result(graph::Value v) const {
   const Place place = plan_.place(v);
   CHECK(place.base == kArena, "'{}' is not stored", plan_.graph[v].name);
   return address(place);
@@ -169,7 +171,7 @@ const void* Executor::result(Value v) const {
 
 size_t Executor::memory_bytes() const {
   size_t bytes = packed_.bytes();
-  for (const Buffer& arena : arenas_) bytes += arena.bytes();
+  for (const device::Buffer& arena : arenas_) bytes += arena.bytes();
   for (const auto& thread : threads_)
     bytes += thread->tile.bytes() + thread->workspace.bytes() + thread->states_of_band.bytes();
   return bytes;
@@ -180,7 +182,7 @@ void Executor::set_profiling(bool on) {
   take_timings();
 }
 
-void Executor::set_spans(Spans* spans) {
+void Executor::set_spans(trace::Spans* spans) {
   spans_ = spans;
   if (!spans) return;
   waiting_ = spans->name("wait for other ranks");
@@ -201,7 +203,7 @@ std::vector<Executor::Timing> Executor::take_timings() {
   Thread& thread = *threads_.front();
   const auto take = [&](ReadyStep& ready) {
     timings.push_back({ready.step->name, ready.step->kernel, std::exchange(ready.run_seconds, 0)});
-    if (ready.step->walk == Walk::reduce)
+    if (ready.step->walk == graph::Walk::reduce)
       timings.push_back({ready.step->name + " (finish)", ready.step->kernel,
                          std::exchange(ready.finish_seconds, 0)});
   };
@@ -212,4 +214,4 @@ std::vector<Executor::Timing> Executor::take_timings() {
   return timings;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

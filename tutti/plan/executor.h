@@ -22,7 +22,7 @@
 #include "tutti/plan/plan.h"
 #include "tutti/trace/span.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 /// The arenas that a replica owns, laid out as Plan::variables says. Borrowed. Null: the plan does
 /// not use the arena, or the one bound before stays.
@@ -38,20 +38,20 @@ class Executor {
  public:
   /// Throws DeviceError if a kernel cannot be made. The plan must outlive the executor. `arenas` is
   /// the number of passes that may be under way at a time.
-  Executor(const Plan& plan, const Backend& backend, int arenas = 1);
+  Executor(const Plan& plan, const backend::Backend& backend, int arenas = 1);
   ~Executor();
 
   void bind(const ReplicaState& replica);
-  void bind_input(Value input, const void* data);
+  void bind_input(graph::Value input, const void* data);
   /// Sets a scalar. Not allowed while an update has stages left, because they read it.
-  void set_scalar(Value scalar, float value);
+  void set_scalar(graph::Value scalar, float value);
   /// Sets the object that makes the plan's exchanges from now on; it must outlive the executor's
   /// use. Without one, gradients are used as they lie, and a plan whose bands wait for exchanges
   /// cannot run.
   void set_exchanges(Exchanges& exchanges) { exchanges_ = &exchanges; }
 
   void pack();
-  void run(const StepInfo& step);
+  void run(const backend::StepInfo& step);
   /// Selects the arena that a pass in pieces reads and writes from now on.
   void use_arena(int arena);
   int arena() const { return arena_in_use_; }
@@ -59,17 +59,17 @@ class Executor {
   /// Begins the exchanges that need nothing from this rank; nothing of the arena may be in use.
   void begin();
   /// Runs bands [first, last).
-  void run_bands(const StepInfo& step, size_t first, size_t last);
+  void run_bands(const backend::StepInfo& step, size_t first, size_t last);
   /// Waits for exchanges that no band has waited for.
   void end();
   /// Runs the stages of the update whose exchanges are over, and leaves the others to the next
   /// run() or settle(); the scalars must stay as they are until then.
-  void update(const StepInfo& step);
+  void update(const backend::StepInfo& step);
   /// Runs the stages that update() has left, waiting for their exchanges.
   void settle();
 
   /// Returns a marked output, or any result that the plan stores; valid until the next run.
-  const void* result(Value v) const;
+  const void* result(graph::Value v) const;
   /// Returns where an exchange of the plan sends from and receives to; not for sums of gradients.
   std::byte* address(const Place& place) const {
     return bases_[static_cast<size_t>(place.base)] + place.offset;
@@ -87,7 +87,7 @@ class Executor {
   void set_profiling(bool on);
   /// Records every call of a kernel from now on, one lane per thread; null ends that. `spans` must
   /// outlive the executor's use.
-  void set_spans(Spans* spans);
+  void set_spans(trace::Spans* spans);
   struct Timing {
     std::string name, kernel;
     double seconds = 0;
@@ -101,33 +101,34 @@ class Executor {
   struct Needs;
   class Sharing;
 
-  void build_steps(const Backend& backend);
+  void build_steps(const backend::Backend& backend);
   /// Makes the kernels of one thread for tiles of these sizes; raises `needs` to what they need.
   static ReadyStep make_ready(Chosen& chosen, bool first_thread, const std::vector<int64_t>& sizes,
                               Needs& needs);
-  void run_thread(int thread, const StepInfo& step, size_t first, size_t last);
-  void run_band(int thread, size_t band, const StepInfo& step);
+  void run_thread(int thread, const backend::StepInfo& step, size_t first, size_t last);
+  void run_band(int thread, size_t band, const backend::StepInfo& step);
   void wait_before(int thread, const PlanBand& band);
   /// Polls, unless the last poll was less than `after` ago.
   void poll_exchanges(std::chrono::microseconds after = std::chrono::microseconds(0));
   struct Tile;
-  void run_tile(int thread, size_t band, const StepInfo& step, const Tile& tile);
-  void finish_band(int thread, size_t band, const StepInfo& step);
-  void run_whole(ReadyStep& ready, int thread, const StepInfo& step, const Window& window = {});
+  void run_tile(int thread, size_t band, const backend::StepInfo& step, const Tile& tile);
+  void finish_band(int thread, size_t band, const backend::StepInfo& step);
+  void run_whole(ReadyStep& ready, int thread, const backend::StepInfo& step,
+                 const backend::Window& window = {});
   int next_stage(bool may_wait);
   void run_stages(bool may_wait);
   void run_stage(int thread, int stage);
   void receive(int exchange);
   void check_range(int bucket, const ExchangeOutput::Range& range) const;
-  Window window_of(const PlanStage& stage) const;
+  backend::Window window_of(const PlanStage& stage) const;
   bool is_pending(int stage) const { return pending_[static_cast<size_t>(stage)] != 0; }
   template <class Fn>
   void parallel(Fn fn);
 
   const Plan& plan_;
-  std::vector<Buffer> arenas_;
+  std::vector<device::Buffer> arenas_;
   int arena_in_use_ = 0;
-  Buffer packed_, scalars_;
+  device::Buffer packed_, scalars_;
   std::vector<std::byte*> bases_;
   std::vector<std::unique_ptr<Thread>> threads_;
   void meet();  // called by the whole team
@@ -135,13 +136,13 @@ class Executor {
   std::unique_ptr<Sharing> sharing_;
   Exchanges* exchanges_ = nullptr;
   std::chrono::steady_clock::time_point polled_{};
-  StepInfo updating_;          // the step whose update is going on
-  std::vector<char> pending_;  // by stage of that update; written by thread 0 between barriers
-  int next_ = -1;              // the stage that thread 0 has chosen for the team
+  backend::StepInfo updating_;  // the step whose update is going on
+  std::vector<char> pending_;   // by stage of that update; written by thread 0 between barriers
+  int next_ = -1;               // the stage that thread 0 has chosen for the team
   std::vector<std::optional<ExchangeOutput::Range>> ranges_;  // by bucket
   bool profiling_ = false;
-  Spans* spans_ = nullptr;
-  Spans::Name waiting_ = 0;
+  trace::Spans* spans_ = nullptr;
+  trace::Spans::Name waiting_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -3,7 +3,7 @@
 
 #include "tutti/plan/executor_team.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
 // A band may take milliseconds, during which a rank that has asked this one for something would
@@ -11,7 +11,7 @@ namespace {
 constexpr std::chrono::microseconds kBetweenPolls{200};
 
 /// Kernels count slabs as samples.
-StepInfo info_of(StepInfo info, const PlanBand& band) {
+backend::StepInfo info_of(backend::StepInfo info, const PlanBand& band) {
   info.batch = band.samples;
   return info;
 }
@@ -25,9 +25,10 @@ bool is_early(const PlanBand& band, int64_t first, int64_t size) {
 
 }  // namespace
 
-void Executor::run_whole(ReadyStep& ready, int thread, const StepInfo& step, const Window& window) {
+void Executor::run_whole(ReadyStep& ready, int thread, const backend::StepInfo& step,
+                         const backend::Window& window) {
   const StepTimer timer(profiling_, ready.run_seconds);
-  const ScopedSpan span(spans_, ready.span, threads_[static_cast<size_t>(thread)]->lane);
+  const trace::ScopedSpan span(spans_, ready.span, threads_[static_cast<size_t>(thread)]->lane);
   for (size_t i = 0; i < ready.in.size(); ++i)
     ready.in[i] = place_address(bases_.data(), nullptr, ready.step->in[i], 0);
   for (size_t i = 0; i < ready.out.size(); ++i)
@@ -49,17 +50,17 @@ struct Executor::Tile {
   bool opens = false;  ///< it is the thread's first one
 };
 
-void Executor::run_tile(int t, size_t b, const StepInfo& step, const Tile& tile) {
+void Executor::run_tile(int t, size_t b, const backend::StepInfo& step, const Tile& tile) {
   Thread& thread = *threads_[static_cast<size_t>(t)];
   for (ReadyStep& ready : thread.bands[b]) {
     const StepTimer timer(profiling_, ready.run_seconds);
-    const ScopedSpan span(spans_, ready.span, thread.lane);
+    const trace::ScopedSpan span(spans_, ready.span, thread.lane);
     const auto address = [&](const Place& place) {
       return place_address(bases_.data(), thread.tile.data(), place, tile.first);
     };
     std::ranges::transform(ready.step->in, ready.in.begin(), address);
     std::ranges::transform(ready.step->out, ready.out.begin(), address);
-    Kernel& kernel = ready.kernel(tile.size);
+    backend::Kernel& kernel = ready.kernel(tile.size);
     void* state = thread.states_of_band.data() + ready.state;
     if (t == 0 && kernel.state_output() >= 0)
       state = ready.out[static_cast<size_t>(kernel.state_output())];
@@ -88,9 +89,9 @@ void Executor::wait_before(int t, const PlanBand& band) {
   meet();
 }
 
-void Executor::run_band(int t, size_t b, const StepInfo& info) {
+void Executor::run_band(int t, size_t b, const backend::StepInfo& info) {
   const PlanBand& band = plan_.bands[b];
-  const StepInfo step = info_of(info, band);
+  const backend::StepInfo step = info_of(info, band);
   const Share share = share_of(band.samples, t, plan_.options.threads);
   const int tiles = band.whole ? 0 : tiles_of(share.size(), band.tile);
   bool opens = true;
@@ -111,13 +112,13 @@ void Executor::run_band(int t, size_t b, const StepInfo& info) {
     run_tiles(false);
 }
 
-void Executor::finish_band(int t, size_t b, const StepInfo& info) {
-  const StepInfo step = info_of(info, plan_.bands[b]);
+void Executor::finish_band(int t, size_t b, const backend::StepInfo& info) {
+  const backend::StepInfo step = info_of(info, plan_.bands[b]);
   const int team = plan_.options.threads;
   Thread& thread = *threads_[static_cast<size_t>(t)];
   for (size_t s = 0; s < thread.bands[b].size(); ++s) {
     ReadyStep& ready = thread.bands[b][s];
-    if (ready.step->walk != Walk::reduce) continue;
+    if (ready.step->walk != graph::Walk::reduce) continue;
     const StepTimer timer(profiling_, ready.finish_seconds);
     for (size_t k = 0; k < ready.in.size(); ++k)
       ready.in[k] = ready.step->in_batched[k]
@@ -127,7 +128,7 @@ void Executor::finish_band(int t, size_t b, const StepInfo& info) {
       ready.out[k] = ready.step->out_batched[k]
                          ? nullptr
                          : place_address(bases_.data(), nullptr, ready.step->out[k], 0);
-    Kernel& kernel = *ready.kernels.front().second;
+    backend::Kernel& kernel = *ready.kernels.front().second;
     size_t states = 0;
     for (int other = 0; other < team; ++other) {
       if (share_of(plan_.bands[b].samples, other, team).size() == 0) continue;
@@ -153,7 +154,7 @@ void Executor::meet() {
     barrier_.wait();
 }
 
-void Executor::run_thread(int t, const StepInfo& step, size_t first, size_t last) {
+void Executor::run_thread(int t, const backend::StepInfo& step, size_t first, size_t last) {
   for (size_t b = first; b < last; ++b) {
     const PlanBand& band = plan_.bands[b];
     for (const int stage : band.stages)
@@ -184,8 +185,8 @@ void Executor::begin() {
   for (const int e : plan_.begins) exchanges_->start(e);
 }
 
-void Executor::run_bands(const StepInfo& info, size_t first, size_t last) {
-  StepInfo step = info;
+void Executor::run_bands(const backend::StepInfo& info, size_t first, size_t last) {
+  backend::StepInfo step = info;
   step.batch = plan_.batch;
   parallel([&](int t) { run_thread(t, step, first, last); });
 }
@@ -194,10 +195,10 @@ void Executor::end() {
   for (const int e : plan_.waits_at_end) receive(e);
 }
 
-void Executor::run(const StepInfo& info) {
+void Executor::run(const backend::StepInfo& info) {
   begin();
   run_bands(info, 0, plan_.bands.size());
   end();
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -13,7 +13,7 @@
 #include "tutti/base/error.h"
 #include "tutti/plan/executor.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 /// Adds the time between its construction and its end to `total` when profiling.
 class StepTimer {
@@ -37,13 +37,13 @@ class StepTimer {
 /// cut into.
 struct Executor::ReadyStep {
   const Step* step = nullptr;
-  std::vector<std::pair<int64_t, std::unique_ptr<Kernel>>> kernels;
+  std::vector<std::pair<int64_t, std::unique_ptr<backend::Kernel>>> kernels;
   std::vector<void*> in, out;  // scratch for the arguments of the call being made
   size_t state = 0;            // offset in the thread's states
   double run_seconds = 0, finish_seconds = 0;
-  Spans::Name span = 0;
+  trace::Spans::Name span = 0;
 
-  Kernel& kernel(int64_t samples) {
+  backend::Kernel& kernel(int64_t samples) {
     for (auto& [n, k] : kernels)
       if (n == samples) return *k;
     CHECK(false, "{}: no kernel for a tile of {}", step->name, samples);
@@ -51,8 +51,8 @@ struct Executor::ReadyStep {
 };
 
 struct Executor::Thread {
-  Buffer tile, workspace;
-  Buffer states_of_band;  // accumulators live for one band, so all bands share this
+  device::Buffer tile, workspace;
+  device::Buffer states_of_band;  // accumulators live for one band, so all bands share this
   std::vector<ReadyStep> packs, updates;
   std::vector<std::vector<ReadyStep>> bands;
   std::vector<void*> states;  // scratch for finish
@@ -60,7 +60,7 @@ struct Executor::Thread {
 };
 
 /// The threads, as seen by a kernel of a step that all of them share.
-class Executor::Sharing final : public Team {
+class Executor::Sharing final : public backend::Team {
  public:
   explicit Sharing(Executor& executor) : executor_(executor) {}
   void meet() override {
@@ -122,4 +122,4 @@ void Executor::parallel(Fn fn) {
   if (failure) std::rethrow_exception(failure);
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

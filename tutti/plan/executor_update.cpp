@@ -3,7 +3,7 @@
 #include "tutti/base/numeric/tree_sum.h"
 #include "tutti/plan/executor_team.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 /// A bound within a block of squares would change the bits of the norm.
 void Executor::check_range(int bucket, const ExchangeOutput::Range& range) const {
@@ -40,7 +40,7 @@ void Executor::receive(int exchange) {
   ranges_[b] = got.range;
 }
 
-Window Executor::window_of(const PlanStage& stage) const {
+backend::Window Executor::window_of(const PlanStage& stage) const {
   if (stage.bucket < 0) return {};
   const auto b = static_cast<size_t>(stage.bucket);
   if (!ranges_[b]) return {};
@@ -48,7 +48,7 @@ Window Executor::window_of(const PlanStage& stage) const {
   return {slice + ranges_[b]->begin, slice + ranges_[b]->end};
 }
 
-void Executor::update(const StepInfo& step) {
+void Executor::update(const backend::StepInfo& step) {
   settle();  // stages of the last step are left only if no band reads their weights
   updating_ = step;
   std::ranges::fill(pending_, char{1});
@@ -90,13 +90,13 @@ void Executor::run_stage(int t, int s) {
   const PlanStage& stage = plan_.stages[static_cast<size_t>(s)];
   if (!stage.waits.empty()) {
     if (t == 0) {
-      const ScopedSpan span(spans_, waiting_, threads_.front()->lane);
+      const trace::ScopedSpan span(spans_, waiting_, threads_.front()->lane);
       for (const int e : stage.waits) receive(e);
     }
     meet();
   }
   Thread& thread = *threads_[static_cast<size_t>(t)];
-  const Window window = window_of(stage);
+  const backend::Window window = window_of(stage);
   for (const int u : stage.updates)
     run_whole(thread.updates[static_cast<size_t>(u)], t, updating_, window);
   for (const int k : stage.packs) run_whole(thread.packs[static_cast<size_t>(k)], t, {});
@@ -107,4 +107,4 @@ void Executor::run_stage(int t, int s) {
   pending_[static_cast<size_t>(s)] = 0;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -8,12 +8,12 @@
 #include "tutti/base/error.h"
 #include "tutti/plan/step_problem.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
 /// Returns the seconds of packing weights per run of the candidate; packing is done once a step for
 /// all samples.
-double packing_seconds(const Step& step, const KernelCandidate& candidate) {
+double packing_seconds(const Step& step, const backend::KernelCandidate& candidate) {
   constexpr double kBytesASecond = 11e9;  // read and written, by one core of a busy team
   size_t bytes = 0;
   for (size_t i = 0; i < candidate.in.size(); ++i) {
@@ -42,32 +42,32 @@ std::set<int64_t> sizes_met(const Step& step, int threads) {
 
 }  // namespace
 
-KernelCandidate KernelChooser::pick(Step& step) {
+backend::KernelCandidate KernelChooser::pick(Step& step) {
   step.request.team = options_.threads;
-  std::vector<KernelCandidate> candidates = backend_.candidates(step.request);
-  for (KernelCandidate& c : candidates)
+  std::vector<backend::KernelCandidate> candidates = backend_.candidates(step.request);
+  for (backend::KernelCandidate& c : candidates)
     if (c.error > options_.most_error && c.refusal.empty())
       c.refusal = fmt::format(
           "its results are {:.1f} times as far from the exact ones as the definition's, and "
           "plan.bf16_error is {:g}",
           c.error, options_.most_error);
   const auto choice = [&] {
-    const KernelCandidate* const taken =
+    const backend::KernelCandidate* const taken =
         &choose(step.request, candidates, options_.measure, options_.choices,
-                [&](const KernelCandidate& c) { return packing_seconds(step, c); });
+                [&](const backend::KernelCandidate& c) { return packing_seconds(step, c); });
     return &candidates[static_cast<size_t>(taken - candidates.data())];
   };
   try {
-    KernelCandidate* taken = choice();
+    backend::KernelCandidate* taken = choice();
     for (int64_t n = size_refused(step, *taken); n > 0; n = size_refused(step, *taken)) {
       taken->refusal = fmt::format("refuses a tile of {} samples in the layouts it asks for", n);
       options_.choices.forget(problem_text(step.request));
       taken = choice();
     }
-    const KernelCandidate& chosen = *taken;
+    const backend::KernelCandidate& chosen = *taken;
     step.kernel = chosen.name;
     step.speed = chosen.speed;
-    for (const KernelCandidate& c : candidates)
+    for (const backend::KernelCandidate& c : candidates)
       if (&c != &chosen)
         step.refused.push_back(c.name + ": " +
                                (c.refusal.empty() ? "slower, or not first" : c.refusal));
@@ -80,7 +80,8 @@ KernelCandidate KernelChooser::pick(Step& step) {
 /// Returns the size of a tile for which the candidate has no kernel once layouts are fixed; 0:
 /// none. Shares of the batch may be cut into tiles of several sizes, and oneDNN may offer other
 /// implementations for another size, or for a layout that it was free to choose before.
-int64_t KernelChooser::size_refused(const Step& step, const KernelCandidate& candidate) const {
+int64_t KernelChooser::size_refused(const Step& step,
+                                    const backend::KernelCandidate& candidate) const {
   Step sized = step;
   sized.request.in = candidate.in;
   sized.request.out = candidate.out;
@@ -94,4 +95,4 @@ int64_t KernelChooser::size_refused(const Step& step, const KernelCandidate& can
   return 0;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

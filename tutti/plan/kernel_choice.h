@@ -3,25 +3,25 @@
 
 #include "tutti/plan/plan.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 class KernelChooser {
  public:
   /// Measures if `options` allows it, and records its choices in options.choices. `backend` and
   /// `options` must outlive it.
-  KernelChooser(const Backend& backend, PlanOptions& options)
+  KernelChooser(const backend::Backend& backend, PlanOptions& options)
       : backend_(backend), options_(options) {}
 
   /// Returns the kernel of this step, for every size of tile in its band. The step then names the
   /// kernel and why the others were refused; its request stays unchanged. Throws DeviceError if
   /// there is none.
-  KernelCandidate pick(Step& step);
+  backend::KernelCandidate pick(Step& step);
 
  private:
-  int64_t size_refused(const Step& step, const KernelCandidate& candidate) const;
+  int64_t size_refused(const Step& step, const backend::KernelCandidate& candidate) const;
 
-  const Backend& backend_;
+  const backend::Backend& backend_;
   PlanOptions& options_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -8,7 +8,7 @@
 
 #include "tutti/base/numeric/rng.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
 /// Random values of one type, repeated over an operand: timing on zeros would flatter caches and
@@ -24,12 +24,12 @@ const std::array<T, 4096>& random_values() {
   return values;
 }
 
-void repeat(const void* pattern, size_t pattern_bytes, const Buffer& memory) {
+void repeat(const void* pattern, size_t pattern_bytes, const device::Buffer& memory) {
   for (size_t at = 0; at < memory.bytes(); at += pattern_bytes)
     std::memcpy(memory.data() + at, pattern, std::min(pattern_bytes, memory.bytes() - at));
 }
 
-void fill(DType type, const Buffer& memory) {
+void fill(DType type, const device::Buffer& memory) {
   if (type == DType::f32)
     repeat(random_values<float>().data(), sizeof(random_values<float>()), memory);
   else if (type == DType::bf16)
@@ -39,8 +39,8 @@ void fill(DType type, const Buffer& memory) {
 }
 
 /// Returns memory that has been touched: the first candidate must not pay for page faults.
-Buffer touched(size_t bytes) {
-  Buffer memory(bytes);
+device::Buffer touched(size_t bytes) {
+  device::Buffer memory(bytes);
   if (bytes > 0) std::memset(memory.data(), 0, bytes);
   return memory;
 }
@@ -49,30 +49,30 @@ Buffer touched(size_t bytes) {
 
 void* KernelTimer::prepared(Operand& operand, const TensorDesc& desc) {
   if (!operand.memory.data() || !(operand.desc == desc)) {
-    if (operand.memory.bytes() < desc.bytes()) operand.memory = Buffer(desc.bytes());
+    if (operand.memory.bytes() < desc.bytes()) operand.memory = device::Buffer(desc.bytes());
     operand.desc = desc;
     fill(desc.dtype, operand.memory);
   }
   return operand.memory.data();
 }
 
-double KernelTimer::seconds(const KernelCandidate& candidate, double best) {
-  const std::unique_ptr<Kernel> kernel = candidate.make();
+double KernelTimer::seconds(const backend::KernelCandidate& candidate, double best) {
+  const std::unique_ptr<backend::Kernel> kernel = candidate.make();
   in_.resize(candidate.in.size());
   out_.resize(candidate.out.size());
   std::vector<void*> in, out;
   for (size_t i = 0; i < in_.size(); ++i) in.push_back(prepared(in_[i], candidate.in[i]));
   for (size_t i = 0; i < out_.size(); ++i) out.push_back(prepared(out_[i], candidate.out[i]));
-  const Buffer workspace = touched(kernel->workspace_bytes()),
-               state = touched(kernel->state_bytes());
+  const device::Buffer workspace = touched(kernel->workspace_bytes()),
+                       state = touched(kernel->state_bytes());
   const auto& operands = request_.in;
-  const StepInfo step{
+  const backend::StepInfo step{
       .batch = operands.empty() || operands[0].shape.rank() == 0 ? 1 : operands[0].shape[0]};
-  const KernelArgs args{.in = in.data(),
-                        .out = out.data(),
-                        .workspace = workspace.data(),
-                        .state = state.data(),
-                        .step = &step};
+  const backend::KernelArgs args{.in = in.data(),
+                                 .out = out.data(),
+                                 .workspace = workspace.data(),
+                                 .state = state.data(),
+                                 .step = &step};
 
   using Clock = std::chrono::steady_clock;
   constexpr double kDecides = 50e-3, kEnough = 2e-3, kBehind = 1.5;
@@ -94,4 +94,4 @@ double KernelTimer::seconds(const KernelCandidate& candidate, double best) {
   return least;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

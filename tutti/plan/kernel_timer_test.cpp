@@ -8,14 +8,14 @@
 
 #include "tutti/ops/reorder.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
 /// Takes at least the given time, and counts its runs.
-class SleepingKernel final : public Kernel {
+class SleepingKernel final : public backend::Kernel {
  public:
   SleepingKernel(std::chrono::milliseconds time, int& runs) : time_(time), runs_(runs) {}
-  void run(const KernelArgs&) override {
+  void run(const backend::KernelArgs&) override {
     ++runs_;
     std::this_thread::sleep_for(time_);
   }
@@ -26,10 +26,11 @@ class SleepingKernel final : public Kernel {
 };
 
 int runs_of(std::chrono::milliseconds time, double best) {
-  const Reorder op(DType::f32);
-  const KernelRequest request{.op = &op, .in = {}, .out = {}, .in_free = {}, .out_free = {}};
+  const ops::Reorder op(DType::f32);
+  const backend::KernelRequest request{
+      .op = &op, .in = {}, .out = {}, .in_free = {}, .out_free = {}};
   int runs = 0;
-  KernelCandidate candidate;
+  backend::KernelCandidate candidate;
   candidate.make = [&] { return std::make_unique<SleepingKernel>(time, runs); };
   const double seconds = KernelTimer(request).seconds(candidate, best);
   EXPECT_GE(seconds, std::chrono::duration<double>(time).count());
@@ -53,4 +54,4 @@ TEST(KernelTimer, AShortKernelIsRunColdFirst) {
   EXPECT_GE(runs_of(std::chrono::milliseconds(0), kNothingYet), 2);
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

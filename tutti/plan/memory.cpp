@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-namespace tutti {
+namespace tutti::plan {
 
 bool Lifetime::meets(const Lifetime& other) const {
   return std::ranges::any_of(when, [&](const Moments& a) {
@@ -60,4 +60,4 @@ size_t bytes_at(std::span<const Lifetime> blocks, int moment) {
   return bytes;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

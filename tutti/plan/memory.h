@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace tutti {
+namespace tutti::plan {
 
 /// Alignment of blocks, in bytes: a cache line, and the widest vector register.
 constexpr size_t kAlignment = 64;
@@ -46,4 +46,4 @@ ArenaPeak arena_peak(std::span<const Lifetime> blocks);
 /// Returns what the blocks need together at one moment.
 size_t bytes_at(std::span<const Lifetime> blocks, int moment);
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -5,7 +5,7 @@
 #include "tutti/base/numeric/rng.h"
 #include "tutti/plan/planned_memory.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
 void expect_disjoint(const std::vector<Lifetime>& blocks, const ArenaPlan& plan) {
@@ -71,4 +71,4 @@ TEST(PlannedMemory, CountsSumsOverRanksAndShownWeights) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -5,12 +5,12 @@
 
 #include "tutti/plan/kernel_timer.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
-double seconds_of_tile(const Step& step, const Backend& backend) {
+double seconds_of_tile(const Step& step, const backend::Backend& backend) {
   constexpr double kOneRunIsEnough = 1e-6;  // so that any kernel that takes milliseconds runs once
-  for (const KernelCandidate& c : backend.candidates(step.request))
+  for (const backend::KernelCandidate& c : backend.candidates(step.request))
     if (c.refusal.empty() && c.name == step.kernel)
       return KernelTimer(step.request).seconds(c, kOneRunIsEnough);
   return 0;
@@ -18,7 +18,7 @@ double seconds_of_tile(const Step& step, const Backend& backend) {
 
 }  // namespace
 
-double estimated_seconds(const Plan& plan, const Backend& backend) {
+double estimated_seconds(const Plan& plan, const backend::Backend& backend) {
   std::map<std::string, double> known;
   double sum = 0;
   for (const PlanBand& band : plan.bands) {
@@ -34,4 +34,4 @@ double estimated_seconds(const Plan& plan, const Backend& backend) {
   return sum;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

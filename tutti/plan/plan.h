@@ -12,7 +12,7 @@
 #include "tutti/plan/exchange_kind.h"
 #include "tutti/plan/variables.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 /// The memory that a place lies in. The named ones are fixed; behind them come one base per graph
 /// input and one per bucket's sum.
@@ -41,11 +41,12 @@ struct Step {
   int node = -1;
   std::string name;
   std::string kernel;  ///< name of the chosen candidate
-  KernelSpeed speed = KernelSpeed::fast;
+  backend::KernelSpeed speed = backend::KernelSpeed::fast;
   std::vector<std::string> refused;  ///< the other candidates, as "candidate: reason"
-  Walk walk = Walk::per_sample;
-  int64_t samples = 0;    ///< samples that its band walks over
-  KernelRequest request;  ///< every desc is final; dimension 0 of batched descs is the band's tile
+  graph::Walk walk = graph::Walk::per_sample;
+  int64_t samples = 0;  ///< samples that its band walks over
+  backend::KernelRequest
+      request;  ///< every desc is final; dimension 0 of batched descs is the band's tile
   size_t workspace_bytes = 0, state_bytes = 0;  ///< bytes that its kernel needs
   bool first_has_state = false;  ///< the first thread's accumulator is not an output's own memory
   std::vector<bool> in_batched, out_batched;  ///< whether a tile has its own part of the operand
@@ -130,13 +131,13 @@ struct Recomputed {
 };
 
 struct Plan {
-  Graph graph;
+  graph::Graph graph;
   PlanOptions options;
-  std::vector<OpPtr> pack_ops;    ///< owns the ops of `packs`
-  std::vector<Step> packs;        ///< weights into kernels' layouts and types; once per update
-  std::vector<PlanBand> bands;    ///< forward and backward; run once per local replica
-  std::vector<int> begins;        ///< indices into `exchanges`: begun before the first band
-  std::vector<int> waits_at_end;  ///< indices into `exchanges`: complete before the run ends
+  std::vector<graph::OpPtr> pack_ops;  ///< owns the ops of `packs`
+  std::vector<Step> packs;             ///< weights into kernels' layouts and types; once per update
+  std::vector<PlanBand> bands;         ///< forward and backward; run once per local replica
+  std::vector<int> begins;             ///< indices into `exchanges`: begun before the first band
+  std::vector<int> waits_at_end;       ///< indices into `exchanges`: complete before the run ends
   int turning = 0;  ///< the first band that waits for values that other ranks compute from this
                     ///< rank's results, which for a stage of a pipeline begins the backward pass;
                     ///< the number of bands: none
@@ -146,9 +147,9 @@ struct Plan {
   std::vector<PlanExchange> exchanges;
   std::vector<PlanBucket> buckets;
   Variables variables;
-  std::vector<Value> inputs;  ///< base kFirstInput + i
-  PerValue<Place> places;
-  PerValue<TensorDesc> descs;  ///< with their final layouts
+  std::vector<graph::Value> inputs;  ///< base kFirstInput + i
+  graph::PerValue<Place> places;
+  graph::PerValue<TensorDesc> descs;  ///< with their final layouts
   size_t arena_bytes = 0, packed_bytes = 0;
   // Per thread:
   size_t tile_scratch_bytes = 0;  ///< values that stay in their band
@@ -160,8 +161,8 @@ struct Plan {
   int64_t batch = 0;              ///< samples per run
   std::string layout;             ///< the layout used
 
-  Place place(Value v) const { return places[v]; }
-  const TensorDesc& desc(Value v) const { return descs[v]; }
+  Place place(graph::Value v) const { return places[v]; }
+  const TensorDesc& desc(graph::Value v) const { return descs[v]; }
   int base_of_input(size_t input) const { return kFirstInput + static_cast<int>(input); }
   int base_of_sum(size_t bucket) const { return base_of_input(inputs.size() + bucket); }
   /// Returns every band, step, kernel, place and size as text; equal text = same arithmetic in the
@@ -187,12 +188,13 @@ inline int tiles_of(int64_t samples, int64_t tile) {
 }
 
 /// Returns the step's request for a tile of that many samples.
-KernelRequest with_samples(const Step& step, int64_t samples);
+backend::KernelRequest with_samples(const Step& step, int64_t samples);
 
 /// Compiles for one backend. Throws ConfigError (graph not runnable) or DeviceError (no kernel:
 /// lists every refusal). With layout "auto" it compiles every layout the backend offers, times them
 /// and keeps the fastest; see Choices. A plan that cannot fit options.memory is as small as
 /// possible: check with fits_memory() (planned_memory.h).
-Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& options);
+Plan compile(const graph::Graph& graph, const backend::Backend& backend,
+             const PlanOptions& options);
 
-}  // namespace tutti
+}  // namespace tutti::plan

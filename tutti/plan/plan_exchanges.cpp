@@ -6,23 +6,23 @@
 #include "tutti/ops/rows.h"
 #include "tutti/plan/memory.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
-void add_operands(const Plan& plan, const std::vector<Value>& values, std::vector<Place>& places,
-                  std::vector<TensorDesc>& descs) {
-  for (const Value v : values) {
+void add_operands(const Plan& plan, const std::vector<graph::Value>& values,
+                  std::vector<Place>& places, std::vector<TensorDesc>& descs) {
+  for (const graph::Value v : values) {
     places.push_back(plan.place(v));
     descs.push_back(plan.desc(v));
   }
 }
 
 /// Returns the slice of the arena that holds the gradients which `node` sums.
-PlanBucket bucket_of(const Plan& plan, const Node& node) {
+PlanBucket bucket_of(const Plan& plan, const graph::Node& node) {
   PlanBucket bucket;
   bucket.offset = SIZE_MAX;
   size_t end = 0;
-  for (const Value g : node.in) {
+  for (const graph::Value g : node.in) {
     const size_t offset = plan.place(g).offset;
     bucket.offset = std::min(bucket.offset, offset);
     end = std::max(end, offset + aligned(plan.desc(g).bytes()));
@@ -34,7 +34,7 @@ PlanBucket bucket_of(const Plan& plan, const Node& node) {
 /// Adds the exchange of node `e` and returns its number.
 int add_exchange(const Plan& plan, int e, ExchangeList& list) {
   const auto number = static_cast<int>(list.all.size());
-  const Node& node = plan.graph.nodes()[static_cast<size_t>(e)];
+  const graph::Node& node = plan.graph.nodes()[static_cast<size_t>(e)];
   PlanExchange& exchange = list.all.emplace_back();
   exchange.node = e;
   exchange.kind = exchange_kind(plan.graph, node);
@@ -60,8 +60,8 @@ int add_exchange(const Plan& plan, int e, ExchangeList& list) {
 void find_first_uses(const Plan& plan, const Schedule& schedule, std::vector<PlanBucket>& buckets) {
   for (PlanBucket& bucket : buckets) bucket.first_use = static_cast<int>(schedule.bands.size());
   for (size_t n = 0; n < plan.graph.nodes().size(); ++n)
-    for (const Value v : plan.graph.nodes()[n].in) {
-      if (plan.graph[v].role != Role::parameter || schedule.band_of[n] < 0) continue;
+    for (const graph::Value v : plan.graph.nodes()[n].in) {
+      if (plan.graph[v].role != graph::Role::parameter || schedule.band_of[n] < 0) continue;
       const int b = bucket_at(buckets, plan.place(v).offset);
       if (b < 0) continue;
       int& first = buckets[static_cast<size_t>(b)].first_use;
@@ -71,24 +71,25 @@ void find_first_uses(const Plan& plan, const Schedule& schedule, std::vector<Pla
 
 /// Whether sample `s` of an op's results reads input `i`: slabs in the middle of a sample read no
 /// rows of other parts.
-bool reads(const Op& op, size_t i, size_t s) {
+bool reads(const graph::Op& op, size_t i, size_t s) {
   const auto sample = static_cast<int64_t>(s);
-  if (const auto* gather = dynamic_cast<const GatherRows*>(&op)) return gather->reads(i, sample);
-  if (const auto* sum = dynamic_cast<const AddRows*>(&op)) return sum->reads(i, sample);
+  if (const auto* gather = dynamic_cast<const ops::GatherRows*>(&op))
+    return gather->reads(i, sample);
+  if (const auto* sum = dynamic_cast<const ops::AddRows*>(&op)) return sum->reads(i, sample);
   return true;
 }
 
 /// Lists which samples of a band read none of the values that it waits for; empty if there are
 /// none.
-std::vector<bool> early_samples(const Graph& graph, const Band& band) {
+std::vector<bool> early_samples(const graph::Graph& graph, const Band& band) {
   std::vector<bool> early(static_cast<size_t>(band.samples), !band.waits.empty());
-  std::vector<Value> received;
+  std::vector<graph::Value> received;
   for (const int e : band.waits) {
-    const Node& exchange = graph.nodes()[static_cast<size_t>(e)];
+    const graph::Node& exchange = graph.nodes()[static_cast<size_t>(e)];
     received.insert(received.end(), exchange.out.begin(), exchange.out.end());
   }
   for (const int n : band.nodes) {
-    const Node& node = graph.nodes()[static_cast<size_t>(n)];
+    const graph::Node& node = graph.nodes()[static_cast<size_t>(n)];
     for (size_t i = 0; i < node.in.size(); ++i) {
       if (std::ranges::find(received, node.in[i]) == received.end()) continue;
       for (size_t s = 0; s < early.size(); ++s) early[s] = early[s] && !reads(*node.op, i, s);
@@ -99,8 +100,10 @@ std::vector<bool> early_samples(const Graph& graph, const Band& band) {
 
 /// Returns the first band that waits for an exchange without inputs on this rank that follows one
 /// which gives values to others: they have computed its values from these.
-int turning_band(const Graph& graph, const Schedule& schedule) {
-  const auto node = [&](int n) -> const Node& { return graph.nodes()[static_cast<size_t>(n)]; };
+int turning_band(const graph::Graph& graph, const Schedule& schedule) {
+  const auto node = [&](int n) -> const graph::Node& {
+    return graph.nodes()[static_cast<size_t>(n)];
+  };
   const auto count = static_cast<int>(graph.nodes().size());
   int given = 0;
   while (given < count && !node(given).op->gives_to_others()) ++given;
@@ -140,4 +143,4 @@ int bucket_at(const std::vector<PlanBucket>& buckets, size_t offset) {
   return -1;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

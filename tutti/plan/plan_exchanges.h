@@ -7,7 +7,7 @@
 #include "tutti/plan/bands.h"
 #include "tutti/plan/plan.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 /// Exchanges are named by their index in `all`: first those of the pass and its bands, then
 /// those of the update, in the order of the graph.
@@ -27,4 +27,4 @@ ExchangeList list_exchanges(const Plan& plan, const Schedule& schedule);
 /// none does.
 int bucket_at(const std::vector<PlanBucket>& buckets, size_t offset);
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -8,7 +8,7 @@
 #include "tutti/graph/per_value.h"
 #include "tutti/plan/plan_exchanges.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
 /// A stage before the stages are sorted: `after` holds positions in the order of adding.
@@ -28,10 +28,10 @@ class StageList {
   /// Adds number `u` of the plan's updates. Call this and add_exchange() in the order of the graph.
   void add_update(int u) {
     const Step& update = plan_.updates[static_cast<size_t>(u)];
-    const Node& node = plan_.graph.nodes()[static_cast<size_t>(update.node)];
+    const graph::Node& node = plan_.graph.nodes()[static_cast<size_t>(update.node)];
     const int bucket = bucket_read_by(node);
     int depth = 0;
-    for (const Value v : node.in) {
+    for (const graph::Value v : node.in) {
       if (made_in_[v] >= 0) depth = std::max(depth, depth_of(made_in_[v]) + 1);
       // Updates in a stage keep their order, and each thread its share of the elements.
       if (changed_in_[v] >= 0) depth = std::max(depth, depth_of(changed_in_[v]));
@@ -39,11 +39,11 @@ class StageList {
     const int s = stage_at({bucket, depth});
     at(s).updates.push_back(u);
     if (bucket >= 0) wait_for(s, plan_.buckets[static_cast<size_t>(bucket)].exchange);
-    for (const Value v : node.in) {
+    for (const graph::Value v : node.in) {
       if (made_in_[v] >= 0) follow(s, made_in_[v]);
       if (sum_of_[v] >= 0) wait_for(s, sum_of_[v]);
     }
-    for (const Value v : node.out) made_in_[v] = s;
+    for (const graph::Value v : node.out) made_in_[v] = s;
     for (size_t i = 0; i < node.in.size(); ++i)
       if (node.op->mutates(static_cast<int>(i))) changed_in_[node.in[i]] = s;
   }
@@ -52,7 +52,7 @@ class StageList {
   /// input begins it.
   void add_exchange(int e) {
     const PlanExchange& exchange = plan_.exchanges[static_cast<size_t>(e)];
-    const Node& node = plan_.graph.nodes()[static_cast<size_t>(exchange.node)];
+    const graph::Node& node = plan_.graph.nodes()[static_cast<size_t>(exchange.node)];
     if (exchange.kind == ExchangeKind::weights) {
       const int bucket = exchange.bucket;
       CHECK(bucket >= 0, "{}: its parameters have no gradients", node.name);
@@ -91,10 +91,10 @@ class StageList {
   int depth_of(int s) const { return stages_[static_cast<size_t>(s)].depth; }
 
   /// Returns the bucket whose sum the update reads; -1: none.
-  int bucket_read_by(const Node& update) const {
+  int bucket_read_by(const graph::Node& update) const {
     int bucket = -1;
-    for (const Value v : update.in) {
-      if (plan_.graph[v].role != Role::gradient) continue;
+    for (const graph::Value v : update.in) {
+      if (plan_.graph[v].role != graph::Role::gradient) continue;
       const int b = bucket_at(plan_.buckets, plan_.place(v).offset);
       CHECK(b < 0 || bucket < 0 || bucket == b, "{} reads gradients of two buckets", update.name);
       bucket = std::max(bucket, b);
@@ -137,11 +137,11 @@ class StageList {
   }
 
   const Plan& plan_;
-  PerValue<int> made_in_;          // result of an update -> its stage
-  PerValue<int> changed_in_;       // value changed in place by an update -> its last stage
-  PerValue<int> sum_of_;           // result of an update -> the exchange that changes it
-  std::map<int, int> weights_of_;  // bucket -> the exchange of its weights
-  std::map<int, int> waits_;       // exchange -> the stage that waits for it
+  graph::PerValue<int> made_in_;     // result of an update -> its stage
+  graph::PerValue<int> changed_in_;  // value changed in place by an update -> its last stage
+  graph::PerValue<int> sum_of_;      // result of an update -> the exchange that changes it
+  std::map<int, int> weights_of_;    // bucket -> the exchange of its weights
+  std::map<int, int> waits_;         // exchange -> the stage that waits for it
   std::map<Key, int> numbers_;
   std::vector<NewStage> stages_;
 };
@@ -211,4 +211,4 @@ std::vector<PlanStage> make_stages(const Plan& plan, const Schedule& schedule) {
   return in_order(stages);
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

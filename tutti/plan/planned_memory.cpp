@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::plan {
 
 PlannedMemory planned_memory(const Plan& plan) {
   const Variables& variables = plan.variables;
@@ -67,4 +67,4 @@ bool fits_memory(const Plan& plan) {
          planned_memory(plan).total() <= plan.options.memory.bytes;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -6,7 +6,7 @@
 
 #include "tutti/plan/plan.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 /// Memory of a rank, in bytes. It does not contain the program and its libraries, batches that wait
 /// to be trained on, or what messages to other ranks need.
@@ -34,4 +34,4 @@ std::string memory_text(const Plan& plan);
 /// Whether the plan needs no more memory than options.memory allows.
 bool fits_memory(const Plan& plan);
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -6,7 +6,7 @@
 #include "tutti/base/numeric/hash.h"
 #include "tutti/plan/plan.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
 std::string base_name(const Plan& plan, int base) {
@@ -30,7 +30,7 @@ void print_step(std::string& text, const Plan& plan, const Step& step, bool with
   const std::string attributes = step.request.op->attributes();
   text += fmt::format("  {} = {}{} by {}{}\n     ", step.name, step.request.op->name(),
                       attributes.empty() ? "" : " {" + attributes + "}", step.kernel,
-                      step.speed == KernelSpeed::fast ? "" : " (reference loops)");
+                      step.speed == backend::KernelSpeed::fast ? "" : " (reference loops)");
   print_operands(text, plan, step.request.in, step.in);
   text += " ->";
   print_operands(text, plan, step.request.out, step.out);
@@ -41,7 +41,7 @@ void print_step(std::string& text, const Plan& plan, const Step& step, bool with
 
 void print_start(std::string& text, const Plan& plan, int e) {
   const PlanExchange& exchange = plan.exchanges[static_cast<size_t>(e)];
-  const Node& node = plan.graph.nodes()[static_cast<size_t>(exchange.node)];
+  const graph::Node& node = plan.graph.nodes()[static_cast<size_t>(exchange.node)];
   text += fmt::format("  start exchange {}: {} = {} {{{}}}\n     ", e, node.name, node.op->name(),
                       node.op->attributes());
   print_operands(text, plan, exchange.in_desc, exchange.in);
@@ -109,4 +109,4 @@ std::string Plan::to_string(bool with_refusals) const {
 
 uint64_t Plan::hash() const { return fnv1a(to_string()); }
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -11,7 +11,7 @@
 #include "tutti/plan/memory.h"
 #include "tutti/plan/result_places.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
 constexpr double kOperationsAByte = 10;  // arithmetic of a core while it reads or writes one byte
@@ -35,7 +35,7 @@ class Recomputing {
   Recomputing(const Plan& plan, const Schedule& schedule)
       : plan_(plan), graph_(plan.graph), schedule_(schedule), stored_(graph_), uses_(graph_),
         makers_(graph_.nodes().size()) {
-    for (const Value v : stored_results(graph_, schedule)) stored_[v] = 1;
+    for (const graph::Value v : stored_results(graph_, schedule)) stored_[v] = 1;
     find_uses();
     for (size_t n = 0; n < makers_.size(); ++n)
       if (schedule.band_of[n] >= 0) makers_[n] = maker_of(graph_.nodes()[n]);
@@ -58,7 +58,7 @@ class Recomputing {
       for (const int band : before) {
         if (!maker(n).again) return std::nullopt;
         repeats[{band, band_of(n)}].insert(n);
-        for (const Value v : node(n).in) ask_for(v, band, dropped, needs);
+        for (const graph::Value v : node(n).in) ask_for(v, band, dropped, needs);
       }
     }
     return repeats;
@@ -87,13 +87,13 @@ class Recomputing {
   };
   using Needs = std::map<int, Need, std::greater<>>;  // by node, the last first
 
-  const Node& node(int n) const { return graph_.nodes()[static_cast<size_t>(n)]; }
+  const graph::Node& node(int n) const { return graph_.nodes()[static_cast<size_t>(n)]; }
   int band_of(int n) const { return n < 0 ? -1 : schedule_.band_of[static_cast<size_t>(n)]; }
 
   void find_uses() {
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
       const int band = schedule_.band_of[n];
-      for (const Value v : graph_.nodes()[n].in) uses_[v].insert(band);
+      for (const graph::Value v : graph_.nodes()[n].in) uses_[v].insert(band);
       for (size_t i = 0; i < graph_.nodes()[n].in.size(); ++i)
         if (graph_.nodes()[n].op->mutates(static_cast<int>(i)))
           changed_.insert(graph_.nodes()[n].in[i].id);
@@ -102,35 +102,37 @@ class Recomputing {
 
   /// Whether the node is a pure function of values that no pass changes, and only bands read its
   /// results.
-  bool may_run_again(const Node& n) const {
-    const Walk walk = walk_of(graph_, n);
-    if (walk == Walk::reduce || walk == Walk::exchange) return false;
-    for (const Value v : n.in)
-      if (const Role role = graph_[v].role; role == Role::gradient || role == Role::state ||
-                                            (role != Role::parameter && changed_.contains(v.id)))
+  bool may_run_again(const graph::Node& n) const {
+    const graph::Walk walk = walk_of(graph_, n);
+    if (walk == graph::Walk::reduce || walk == graph::Walk::exchange) return false;
+    for (const graph::Value v : n.in)
+      if (const graph::Role role = graph_[v].role;
+          role == graph::Role::gradient || role == graph::Role::state ||
+          (role != graph::Role::parameter && changed_.contains(v.id)))
         return false;
-    return std::ranges::all_of(n.out, [&](Value v) {
+    return std::ranges::all_of(n.out, [&](graph::Value v) {
       const bool is_output = std::ranges::find(graph_.outputs(), v) != graph_.outputs().end();
       const bool taken_over = !stored_[v] && !graph_.type(v).batched;
-      return graph_[v].role == Role::result && !is_output && !taken_over && !uses_[v].contains(-1);
+      return graph_[v].role == graph::Role::result && !is_output && !taken_over &&
+             !uses_[v].contains(-1);
     });
   }
 
-  Maker maker_of(const Node& n) const {
+  Maker maker_of(const graph::Node& n) const {
     Maker made{.again = may_run_again(n)};
-    std::vector<ValueType> in, out;
-    for (const Value v : n.in) in.push_back(graph_.type(v));
-    for (const Value v : n.out) out.push_back(graph_.type(v));
+    std::vector<graph::ValueType> in, out;
+    for (const graph::Value v : n.in) in.push_back(graph_.type(v));
+    for (const graph::Value v : n.out) out.push_back(graph_.type(v));
     made.cost = made.flop = n.op->flop(in, out);
     std::set<int> bands{schedule_.band_of[static_cast<size_t>(&n - graph_.nodes().data())]};
-    for (const Value v : n.out) {
+    for (const graph::Value v : n.out) {
       if (!stored_[v]) continue;
       ++made.stored;
       made.bytes += aligned(plan_.desc(v).bytes());
       bands.insert(uses_[v].begin(), uses_[v].end());
     }
     for (const auto* list : {&n.in, &n.out})
-      for (const Value v : *list)
+      for (const graph::Value v : *list)
         if (stored_[v]) made.cost += kOperationsAByte * static_cast<double>(plan_.desc(v).bytes());
     for (auto b = bands.begin(); std::next(b) != bands.end(); ++b)
       if (*std::next(b) - *b >= made.back - made.gone) made.gone = *b, made.back = *std::next(b);
@@ -138,9 +140,10 @@ class Recomputing {
   }
 
   /// Notes that `v` is read again before `band`.
-  void ask_for(Value v, int band, const std::set<int>& dropped, Needs& needs) const {
+  void ask_for(graph::Value v, int band, const std::set<int>& dropped, Needs& needs) const {
     const int made_by = graph_[v].producer;
-    if (graph_[v].role != Role::result || band_of(made_by) < 0) return;  // it stays until then
+    if (graph_[v].role != graph::Role::result || band_of(made_by) < 0)
+      return;  // it stays until then
     if (!stored_[v]) {
       needs[made_by].in_tile.insert(band);
       return;
@@ -169,11 +172,11 @@ class Recomputing {
   }
 
   const Plan& plan_;
-  const Graph& graph_;
+  const graph::Graph& graph_;
   const Schedule& schedule_;
-  PerValue<char> stored_;
-  PerValue<std::set<int>> uses_;  // bands that read this value; -1: exchanges and updates
-  std::set<int32_t> changed_;     // values that some node changes
+  graph::PerValue<char> stored_;
+  graph::PerValue<std::set<int>> uses_;  // bands that read this value; -1: exchanges and updates
+  std::set<int32_t> changed_;            // values that some node changes
   std::vector<Maker> makers_;
 };
 
@@ -282,4 +285,4 @@ BandsAgain recompute_results(const Plan& plan, const Schedule& schedule, size_t 
   return recomputing.result(without_idle(recomputing, std::move(now), limit).repeats);
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

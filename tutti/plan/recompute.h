@@ -19,7 +19,7 @@
 #include "tutti/plan/bands.h"
 #include "tutti/plan/plan.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 struct BandsAgain {
   std::vector<BandAgain> bands;  ///< for with_bands_again()
@@ -32,4 +32,4 @@ struct BandsAgain {
 /// places of variables.
 BandsAgain recompute_results(const Plan& plan, const Schedule& schedule, size_t limit);
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -7,28 +7,28 @@
 #include "tutti/ops/builder.h"
 #include "tutti/plan/result_places.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
 constexpr size_t kImage = 8 * 16 * 4 * 4 * sizeof(float);  // bytes of a batch
 
 void describe_values(Plan& plan) {
-  plan.descs = PerValue<TensorDesc>(plan.graph);
+  plan.descs = graph::PerValue<TensorDesc>(plan.graph);
   for (size_t v = 0; v < plan.graph.values().size(); ++v)
-    plan.descs[Value{static_cast<int32_t>(v)}] = plan.graph.values()[v].type.desc;
+    plan.descs[graph::Value{static_cast<int32_t>(v)}] = plan.graph.values()[v].type.desc;
 }
 
 /// A network whose layers' results are read again in reverse order, each node in a band of its own.
 class ThereAndBack {
  public:
   explicit ThereAndBack(int layers) {
-    Graph& graph = plan_.graph;
-    Value x = graph.input("x", {DType::f32, Shape{8, 16, 4, 4}, {}});
-    std::vector<Value> there;
+    graph::Graph& graph = plan_.graph;
+    graph::Value x = graph.input("x", {DType::f32, Shape{8, 16, 4, 4}, {}});
+    std::vector<graph::Value> there;
     for (int i = 0; i < layers; ++i)
-      there.push_back(x = conv(graph, fmt::format("there{}", i), x, {.out_channels = 16}));
+      there.push_back(x = ops::conv(graph, fmt::format("there{}", i), x, {.out_channels = 16}));
     for (int i = layers; i-- > 0;)
-      x = add(graph, fmt::format("back{}", i), x, there[static_cast<size_t>(i)]);
+      x = ops::add(graph, fmt::format("back{}", i), x, there[static_cast<size_t>(i)]);
     graph.mark_output(x);
     describe_values(plan_);
     for (size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -97,17 +97,17 @@ TEST(Recompute, WhereItCannotFitItIsAsSmallAsCanBe) {
 /// A batch norm's moments are sums over the batch, and they change the running ones.
 TEST(Recompute, StatisticsAreTakenOnce) {
   Plan plan;
-  Graph& graph = plan.graph;
-  Value x = graph.input("x", {DType::f32, Shape{8, 16, 4, 4}, {}});
-  std::vector<Value> there;
+  graph::Graph& graph = plan.graph;
+  graph::Value x = graph.input("x", {DType::f32, Shape{8, 16, 4, 4}, {}});
+  std::vector<graph::Value> there;
   for (int i = 0; i < 6; ++i) {
-    x = conv(graph, fmt::format("conv{}", i), x, {.out_channels = 16});
+    x = ops::conv(graph, fmt::format("conv{}", i), x, {.out_channels = 16});
     there.push_back(x);
-    x = batch_norm(graph, fmt::format("bn{}", i), x, Mode::train);
+    x = ops::batch_norm(graph, fmt::format("bn{}", i), x, ops::Mode::train);
   }
   for (int i = 6; i-- > 0;) {  // as in a backward pass, each needs a sum over the one before
-    x = add(graph, fmt::format("back{}", i), x, there[static_cast<size_t>(i)]);
-    x = batch_norm(graph, fmt::format("back{}.bn", i), x, Mode::train);
+    x = ops::add(graph, fmt::format("back{}", i), x, there[static_cast<size_t>(i)]);
+    x = ops::batch_norm(graph, fmt::format("back{}.bn", i), x, ops::Mode::train);
   }
   graph.mark_output(x);
   describe_values(plan);
@@ -123,15 +123,15 @@ TEST(Recompute, StatisticsAreTakenOnce) {
 class TwoWaysOut {
  public:
   explicit TwoWaysOut(bool longer) {
-    Graph& graph = plan_.graph;
-    const Value x = graph.input("x", {DType::f32, Shape{8, 16, 4, 4}, {}});
-    const Value t = conv(graph, "t", x, {.out_channels = 16});
-    const Value z = scale(graph, "z", t, 2);
-    Value y = relu(graph, "y0", t);
-    if (longer) y = relu(graph, "y1", y);
+    graph::Graph& graph = plan_.graph;
+    const graph::Value x = graph.input("x", {DType::f32, Shape{8, 16, 4, 4}, {}});
+    const graph::Value t = ops::conv(graph, "t", x, {.out_channels = 16});
+    const graph::Value z = ops::scale(graph, "z", t, 2);
+    graph::Value y = ops::relu(graph, "y0", t);
+    if (longer) y = ops::relu(graph, "y1", y);
     const int last = static_cast<int>(graph.nodes().size());
-    const Value w = conv(graph, "w", y, {.out_channels = 16});
-    graph.mark_output(add(graph, "v", w, z));
+    const graph::Value w = ops::conv(graph, "w", y, {.out_channels = 16});
+    graph.mark_output(ops::add(graph, "v", w, z));
     describe_values(plan_);
     const auto add_band = [&](int begin, int end) {
       Band& band =
@@ -166,7 +166,7 @@ class TwoWaysOut {
  private:
   Plan plan_;
   Schedule schedule_;
-  Value t_, y_;
+  graph::Value t_, y_;
 };
 
 /// Running z again would write over y, or over its successor in that memory.
@@ -186,4 +186,4 @@ TEST(Recompute, NorIntoTheArenaByWayOfAnotherTile) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::plan

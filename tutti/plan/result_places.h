@@ -8,10 +8,10 @@
 #include "tutti/plan/memory.h"
 #include "tutti/plan/plan.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 struct ResultPlaces {
-  std::vector<std::pair<Value, Place>> places;
+  std::vector<std::pair<graph::Value, Place>> places;
   size_t arena_bytes = 0;         ///< bytes of stored results
   size_t tile_scratch_bytes = 0;  ///< bytes per thread
 };
@@ -29,6 +29,6 @@ ResultPlaces place_results(const Plan& plan, const Schedule& schedule);
 std::vector<Lifetime> stored_lifetimes(const Plan& plan, const Schedule& schedule);
 
 /// Returns the results of bands that place_results() stores.
-std::vector<Value> stored_results(const Graph& graph, const Schedule& schedule);
+std::vector<graph::Value> stored_results(const graph::Graph& graph, const Schedule& schedule);
 
-}  // namespace tutti
+}  // namespace tutti::plan

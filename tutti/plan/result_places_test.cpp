@@ -7,7 +7,7 @@
 #include "tutti/ops/rows.h"
 #include "tutti/plan/tiles.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
 constexpr size_t kSample = 16 * 4 * 4 * 4;  // bytes
@@ -15,10 +15,10 @@ constexpr int64_t kBatch = 8;
 
 /// Where the results of a graph lie, by name; all values have the shape of its input.
 struct Placed {
-  explicit Placed(const Graph& graph) : graph_(graph) {
+  explicit Placed(const graph::Graph& graph) : graph_(graph) {
     Plan plan;
     plan.graph = graph;
-    plan.descs = PerValue<TensorDesc>(graph, graph.type(Value{0}).desc);
+    plan.descs = graph::PerValue<TensorDesc>(graph, graph.type(graph::Value{0}).desc);
     const Schedule schedule = make_schedule(graph);
     plan.options.tile_bytes = 1;
     plan.bands = cut_into_tiles(plan, schedule, 0);
@@ -34,16 +34,18 @@ struct Placed {
   size_t tile_bytes() const { return results_.tile_scratch_bytes; }
 
  private:
-  Graph graph_;
+  graph::Graph graph_;
   ResultPlaces results_;
 };
 
-Value image(Graph& graph) { return graph.input("x", {DType::f32, Shape{kBatch, 16, 4, 4}, {}}); }
+graph::Value image(graph::Graph& graph) {
+  return graph.input("x", {DType::f32, Shape{kBatch, 16, 4, 4}, {}});
+}
 
 TEST(ResultPlaces, AResultTakesOverWhatNobodyReadsAfterwards) {
-  Graph graph;
-  const Value first = relu(graph, "first", image(graph));
-  graph.mark_output(relu(graph, "second", first));
+  graph::Graph graph;
+  const graph::Value first = ops::relu(graph, "first", image(graph));
+  graph.mark_output(ops::relu(graph, "second", first));
   const Placed placed(graph);
   EXPECT_EQ(placed["first"].base, kArena);
   EXPECT_EQ(placed["first"].offset, placed["second"].offset);
@@ -53,10 +55,10 @@ TEST(ResultPlaces, AResultTakesOverWhatNobodyReadsAfterwards) {
 }
 
 TEST(ResultPlaces, WhatIsReadLaterKeepsItsMemory) {
-  Graph graph;
-  const Value first = relu(graph, "first", image(graph));
-  const Value second = relu(graph, "second", first);
-  graph.mark_output(relu(graph, "third", add(graph, "sum", first, second)));
+  graph::Graph graph;
+  const graph::Value first = ops::relu(graph, "first", image(graph));
+  const graph::Value second = ops::relu(graph, "second", first);
+  graph.mark_output(ops::relu(graph, "third", ops::add(graph, "sum", first, second)));
   const Placed placed(graph);
   const Place a = placed["first"], b = placed["second"];
   EXPECT_TRUE(a.base != b.base || a.offset != b.offset);
@@ -64,46 +66,49 @@ TEST(ResultPlaces, WhatIsReadLaterKeepsItsMemory) {
 
 /// Another thread's tile may still read it: a slab reads rows of its neighbours.
 TEST(ResultPlaces, WhatABandReadsAcrossSamplesIsNotOverwrittenInIt) {
-  Graph graph;
-  const Value first = relu(graph, "first", image(graph));
-  const Value windows = graph.append1(
-      "windows", std::make_shared<GatherRows>(RowCut{.dim = 2, .windows = {{0, 4}}}), {first});
-  graph.mark_output(add(graph, "sum", first, windows));
+  graph::Graph graph;
+  const graph::Value first = ops::relu(graph, "first", image(graph));
+  const graph::Value windows = graph.append1(
+      "windows", std::make_shared<ops::GatherRows>(ops::RowCut{.dim = 2, .windows = {{0, 4}}}),
+      {first});
+  graph.mark_output(ops::add(graph, "sum", first, windows));
   const Placed placed(graph);
   EXPECT_EQ(placed["first"].base, kArena);
   EXPECT_NE(placed["first"].offset, placed["sum"].offset);
 }
 
-OpPtr swap_with_a_neighbour(const Graph& graph, Value v) {
-  return std::make_shared<ExchangeParts>(0, std::vector<ExchangeParts::Give>{{0, 1}},
-                                         std::vector<ExchangeParts::Get>{{1, graph.type(v)}});
+graph::OpPtr swap_with_a_neighbour(const graph::Graph& graph, graph::Value v) {
+  return std::make_shared<ops::ExchangeParts>(
+      0, std::vector<ops::ExchangeParts::Give>{{0, 1}},
+      std::vector<ops::ExchangeParts::Get>{{1, graph.type(v)}});
 }
 
 /// Slabs that need no other rank's values run before the wait, while the sent value is still read.
 TEST(ResultPlaces, WhatIsSentIsNotOverwrittenInTheBandThatWaits) {
-  Graph graph;
-  const Value first = relu(graph, "first", image(graph));
-  const Value received = graph.append1("received", swap_with_a_neighbour(graph, first), {first});
-  graph.mark_output(add(graph, "sum", first, received));
+  graph::Graph graph;
+  const graph::Value first = ops::relu(graph, "first", image(graph));
+  const graph::Value received =
+      graph.append1("received", swap_with_a_neighbour(graph, first), {first});
+  graph.mark_output(ops::add(graph, "sum", first, received));
   const Placed placed(graph);
   EXPECT_EQ(placed["first"].base, kArena);
   EXPECT_NE(placed["first"].offset, placed["sum"].offset);
 }
 
 TEST(ResultPlaces, WhatIsSentAtTheEndIsNotOverwritten) {
-  Graph graph;
-  const Value first = relu(graph, "first", image(graph));
+  graph::Graph graph;
+  const graph::Value first = ops::relu(graph, "first", image(graph));
   graph.append1("received", swap_with_a_neighbour(graph, first), {first});
-  graph.mark_output(relu(graph, "second", first));
+  graph.mark_output(ops::relu(graph, "second", first));
   const Placed placed(graph);
   EXPECT_EQ(placed["first"].base, kArena);
   EXPECT_NE(placed["first"].offset, placed["second"].offset);
 }
 
 TEST(ResultPlaces, WhatStaysInItsBandLiesInATile) {
-  Graph graph;
-  const Value inner = relu(graph, "inner", image(graph));
-  const Value outer = conv(graph, "outer", inner, {.out_channels = 16});
+  graph::Graph graph;
+  const graph::Value inner = ops::relu(graph, "inner", image(graph));
+  const graph::Value outer = ops::conv(graph, "outer", inner, {.out_channels = 16});
   graph.mark_output(outer);
   const Placed placed(graph);
   EXPECT_EQ(placed["inner"].base, kTile);
@@ -112,4 +117,4 @@ TEST(ResultPlaces, WhatStaysInItsBandLiesInATile) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::plan {
 
 double flop_of(const Plan& plan, const Step& step) {
-  const Node& node = plan.graph.nodes()[static_cast<size_t>(step.node)];
-  std::vector<ValueType> in, out;
-  for (const Value v : node.in) in.push_back(plan.graph.type(v));
-  for (const Value v : node.out) out.push_back(plan.graph.type(v));
+  const graph::Node& node = plan.graph.nodes()[static_cast<size_t>(step.node)];
+  std::vector<graph::ValueType> in, out;
+  for (const graph::Value v : node.in) in.push_back(plan.graph.type(v));
+  for (const graph::Value v : node.out) out.push_back(plan.graph.type(v));
   return node.op->flop(in, out);
 }
 
@@ -22,7 +22,7 @@ std::vector<const Step*> slow_steps(const Plan& plan) {
   std::vector<const Step*> slow;
   for (const PlanBand& band : plan.bands)
     for (const Step& step : band.steps)
-      if (step.speed != KernelSpeed::fast && flop_of(plan, step) >= kLeastShare * all)
+      if (step.speed != backend::KernelSpeed::fast && flop_of(plan, step) >= kLeastShare * all)
         slow.push_back(&step);
   return slow;
 }
@@ -41,4 +41,4 @@ std::string slow_steps_text(const Plan& plan) {
       slow.size(), plan.layout, names);
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

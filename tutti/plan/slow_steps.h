@@ -6,7 +6,7 @@
 
 #include "tutti/plan/plan.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 /// Returns the arithmetic of a step, once over the batch.
 double flop_of(const Plan& plan, const Step& step);
@@ -19,4 +19,4 @@ std::vector<const Step*> slow_steps(const Plan& plan);
 /// are none.
 std::string slow_steps_text(const Plan& plan);
 
-}  // namespace tutti
+}  // namespace tutti::plan

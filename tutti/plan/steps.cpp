@@ -13,16 +13,16 @@
 #include "tutti/plan/plan_exchanges.h"
 #include "tutti/plan/step_problem.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
 /// Knows the memory that kernels need besides their operands; equal problems are asked once.
 class KernelMemory {
  public:
-  void note(Step& step, const KernelCandidate& chosen) {
+  void note(Step& step, const backend::KernelCandidate& chosen) {
     const auto [at, added] = bytes_.try_emplace(problem_text(step.request) + " by " + step.kernel);
     if (added) {
-      const std::unique_ptr<Kernel> kernel = chosen.make();
+      const std::unique_ptr<backend::Kernel> kernel = chosen.make();
       at->second = {kernel->workspace_bytes(), kernel->state_bytes(), kernel->state_output() < 0};
     }
     std::tie(step.workspace_bytes, step.state_bytes, step.first_has_state) = at->second;
@@ -37,11 +37,11 @@ class StepMaker {
   StepMaker(const Plan& plan, KernelChooser& chooser) : plan_(plan), chooser_(chooser) {}
 
   Step make(int n, const PlanBand* band) {
-    const Node& node = plan_.graph.nodes()[static_cast<size_t>(n)];
+    const graph::Node& node = plan_.graph.nodes()[static_cast<size_t>(n)];
     Step step = step_of(plan_.graph, plan_.descs, n, band);
-    const KernelCandidate chosen = chooser_.pick(step);
+    const backend::KernelCandidate chosen = chooser_.pick(step);
     for (size_t i = 0; i < chosen.in.size(); ++i) {
-      const Value v = node.in[i];
+      const graph::Value v = node.in[i];
       const bool as_it_lies = !step.request.in_free[i] || chosen.in[i] == plan_.desc(v);
       step.in.push_back(as_it_lies ? place_of(v, step.in_batched[i], node)
                                    : packed(v, chosen.in[i]));
@@ -64,10 +64,10 @@ class StepMaker {
   }
 
  private:
-  Place place_of(Value v, bool in_tiles, const Node& reader) const {
+  Place place_of(graph::Value v, bool in_tiles, const graph::Node& reader) const {
     Place place = plan_.place(v);
     if (!in_tiles) place.stride = 0;
-    if (!reader.op->in_update() || plan_.graph[v].role != Role::gradient) return place;
+    if (!reader.op->in_update() || plan_.graph[v].role != graph::Role::gradient) return place;
     const int bucket = bucket_at(plan_.buckets, place.offset);
     if (bucket < 0) return place;
     const auto b = static_cast<size_t>(bucket);
@@ -75,15 +75,15 @@ class StepMaker {
   }
 
   /// Returns the place of `parameter` packed as `wanted`; adds the packing step the first time.
-  Place packed(Value parameter, const TensorDesc& wanted) {
+  Place packed(graph::Value parameter, const TensorDesc& wanted) {
     const std::string key = fmt::format("{} {}", parameter.id, wanted.to_string());
     const auto [at, added] = packed_.try_emplace(key, Place{kPacked, packed_bytes_, 0});
     if (!added) return at->second;
     packed_bytes_ += aligned(wanted.bytes());
-    pack_ops_.push_back(std::make_shared<Reorder>(wanted.dtype));
+    pack_ops_.push_back(std::make_shared<ops::Reorder>(wanted.dtype));
     Step step;
     step.name = plan_.graph[parameter].name + " as " + wanted.to_string();
-    step.walk = Walk::whole;
+    step.walk = graph::Walk::whole;
     step.request = {pack_ops_.back().get(), {plan_.desc(parameter)}, {wanted}, {false}, {false}};
     step.in_batched = step.out_batched = {false};
     memory_.note(step, chooser_.pick(step));
@@ -98,7 +98,7 @@ class StepMaker {
   KernelMemory memory_;
   std::map<std::string, Place> packed_;  // parameter and desc
   std::vector<Step> packs_;
-  std::vector<OpPtr> pack_ops_;
+  std::vector<graph::OpPtr> pack_ops_;
   size_t packed_bytes_ = 0;
 };
 
@@ -134,11 +134,11 @@ StepList make_steps(const Plan& plan, const Schedule& schedule, KernelChooser& c
     }
   }
   for (const int n : schedule.updates)
-    if (walk_of(plan.graph, plan.graph.nodes()[static_cast<size_t>(n)]) != Walk::exchange)
+    if (walk_of(plan.graph, plan.graph.nodes()[static_cast<size_t>(n)]) != graph::Walk::exchange)
       list.updates.push_back(maker.make(n, nullptr));
   maker.take_packs(list);
   sum_memory(list);
   return list;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -8,13 +8,13 @@
 #include "tutti/plan/kernel_choice.h"
 #include "tutti/plan/plan.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 struct StepList {
   std::vector<std::vector<Step>> bands;  ///< by band
   std::vector<Step> updates;             ///< without exchanges
   std::vector<Step> packs;               ///< weights in the layouts that the steps want: each once
-  std::vector<OpPtr> pack_ops;           ///< owns the ops of `packs`
+  std::vector<graph::OpPtr> pack_ops;    ///< owns the ops of `packs`
   size_t packed_bytes = 0;
   size_t workspace_bytes = 0;    ///< bytes, of the kernel that needs most
   size_t state_bytes = 0;        ///< bytes of the accumulators of the band that needs most
@@ -26,4 +26,4 @@ struct StepList {
 /// bands.
 StepList make_steps(const Plan& plan, const Schedule& schedule, KernelChooser& chooser);
 
-}  // namespace tutti
+}  // namespace tutti::plan

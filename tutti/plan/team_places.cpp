@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::plan {
 
 std::vector<int> team_processors() {
   const omp_proc_bind_t binding = omp_get_proc_bind();
@@ -22,4 +22,4 @@ std::vector<int> team_processors() {
   return processors;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -4,10 +4,10 @@
 
 #include <vector>
 
-namespace tutti {
+namespace tutti::plan {
 
 /// Returns the processors that the threads of a team are bound to, as kernel numbers in rising
 /// order; empty if OpenMP binds none.
 std::vector<int> team_processors();
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -6,7 +6,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
 struct Touched {
@@ -15,15 +15,15 @@ struct Touched {
 };
 
 Touched touched_by(const Plan& plan, const Band& band) {
-  std::vector<Value> touched;
+  std::vector<graph::Value> touched;
   for (const int n : band.nodes) {
-    const Node& node = plan.graph.nodes()[static_cast<size_t>(n)];
+    const graph::Node& node = plan.graph.nodes()[static_cast<size_t>(n)];
     for (const auto* list : {&node.in, &node.out})
-      for (const Value v : *list)
+      for (const graph::Value v : *list)
         if (std::ranges::find(touched, v) == touched.end()) touched.push_back(v);
   }
   Touched bytes;
-  for (const Value v : touched)
+  for (const graph::Value v : touched)
     if (plan.graph.type(v).batched)
       bytes.sample += bytes_of_sample(plan.desc(v));
     else
@@ -39,20 +39,20 @@ size_t budget_of(const Plan& plan, const Touched& touched, size_t advised) {
 
 }  // namespace
 
-int64_t batch_of(const Graph& graph) {
+int64_t batch_of(const graph::Graph& graph) {
   int64_t batch = 0;
-  for (const ValueInfo& info : graph.values())
-    if (info.role == Role::input && info.type.batched) batch = info.type.desc.shape[0];
+  for (const graph::ValueInfo& info : graph.values())
+    if (info.role == graph::Role::input && info.type.batched) batch = info.type.desc.shape[0];
   const bool nothing_bound = batch == 0;
   // A stage of a pipeline may read only received values; a value may have more slabs than samples.
-  for (const ValueInfo& info : graph.values())
+  for (const graph::ValueInfo& info : graph.values())
     if (nothing_bound && info.type.batched)
       batch = batch == 0 ? info.type.desc.shape[0] : std::min(batch, info.type.desc.shape[0]);
   if (batch <= 0) throw ConfigError("the graph has no batched input");
-  for (const ValueInfo& info : graph.values()) {
+  for (const graph::ValueInfo& info : graph.values()) {
     if (!info.type.batched) continue;
     const int64_t samples = info.type.desc.shape[0];
-    if (samples % batch != 0 || (info.role == Role::input && samples != batch))
+    if (samples % batch != 0 || (info.role == graph::Role::input && samples != batch))
       throw ConfigError(
           fmt::format("'{}' has {} samples, the batch has {}", info.name, samples, batch));
   }
@@ -87,4 +87,4 @@ std::vector<PlanBand> cut_into_tiles(const Plan& plan, const Schedule& schedule,
   return bands;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

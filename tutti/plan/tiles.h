@@ -4,11 +4,11 @@
 #include "tutti/plan/bands.h"
 #include "tutti/plan/plan.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 /// Returns the samples of one run. Throws ConfigError if the graph's inputs do not agree on it, or
 /// if a value has a number of samples that is no multiple of it (slabs are several to a sample).
-int64_t batch_of(const Graph& graph);
+int64_t batch_of(const graph::Graph& graph);
 
 /// Returns the bytes of one sample of a batched value.
 size_t bytes_of_sample(const TensorDesc& desc);
@@ -18,4 +18,4 @@ size_t bytes_of_sample(const TensorDesc& desc);
 /// whichever is more. Reads graph, options and descs.
 std::vector<PlanBand> cut_into_tiles(const Plan& plan, const Schedule& schedule, size_t advised);
 
-}  // namespace tutti
+}  // namespace tutti::plan

@@ -15,14 +15,15 @@
 #include "tutti/plan/planned_memory.h"
 #include "tutti/plan/slow_steps.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
 /// The layouts that the backend would try for any activation of the graph, most wanted first.
-std::vector<std::string> layouts_to_try(const Graph& graph, const Backend& backend) {
+std::vector<std::string> layouts_to_try(const graph::Graph& graph,
+                                        const backend::Backend& backend) {
   std::vector<std::string> names;
-  for (const ValueInfo& info : graph.values()) {
-    if (!info.type.batched || info.role != Role::result || info.type.desc.shape.rank() < 3)
+  for (const graph::ValueInfo& info : graph.values()) {
+    if (!info.type.batched || info.role != graph::Role::result || info.type.desc.shape.rank() < 3)
       continue;
     for (const Layout& layout :
          backend.activation_layouts(info.type.desc.shape, info.type.desc.dtype)) {
@@ -36,13 +37,13 @@ std::vector<std::string> layouts_to_try(const Graph& graph, const Backend& backe
 
 /// Returns the name under which the layout of a graph is recorded. Buckets and updates are not
 /// part of it: they see no activations, and their number may follow from a measurement.
-std::string layout_problem(const Graph& graph, int threads) {
+std::string layout_problem(const graph::Graph& graph, int threads) {
   std::string text;
-  for (const Node& node : graph.nodes()) {
+  for (const graph::Node& node : graph.nodes()) {
     if (exchange_kind(graph, node) == ExchangeKind::gradients) break;
     text += fmt::format("{} {} {}", node.name, node.op->name(), node.op->attributes());
-    for (const Value v : node.in) text += fmt::format(" {}", v.id);
-    for (const Value v : node.out) text += " " + graph.type(v).desc.to_string();
+    for (const graph::Value v : node.in) text += fmt::format(" {}", v.id);
+    for (const graph::Value v : node.out) text += " " + graph.type(v).desc.to_string();
     text += '\n';
   }
   return fmt::format("{}{:016x} on {} threads", kLayoutProblem, fnv1a(text), threads);
@@ -56,7 +57,7 @@ double weighted_flop(const Plan& plan) {
   double flop = 0;
   for (const PlanBand& band : plan.bands)
     for (const Step& step : band.steps) {
-      const bool slow = step.speed != KernelSpeed::fast;
+      const bool slow = step.speed != backend::KernelSpeed::fast;
       flop += flop_of(plan, step) * (slow ? kReferenceWeight : 1);
     }
   return flop;
@@ -72,7 +73,7 @@ class NoExchanges final : public Exchanges {
 /// Runs a plan on random operands repeatedly.
 class PassTimer {
  public:
-  PassTimer(const Plan& plan, const Backend& backend)
+  PassTimer(const Plan& plan, const backend::Backend& backend)
       : executor_(plan, backend), parameters_(plan.variables.parameter_bytes),
         gradients_(plan.variables.trained_bytes), statistics_(plan.variables.statistic_bytes),
         tables_(plan.variables.table_bytes),
@@ -85,8 +86,8 @@ class PassTimer {
                     .statistics = statistics_.data(),
                     .state = state_.data(),
                     .gradients = gradients_.data()});
-    for (const Value v : plan.inputs) {
-      Buffer& buffer = inputs_.emplace_back(plan.desc(v).bytes());
+    for (const graph::Value v : plan.inputs) {
+      device::Buffer& buffer = inputs_.emplace_back(plan.desc(v).bytes());
       if (plan.desc(v).dtype == DType::f32)
         for (size_t i = 0; i < buffer.bytes() / 4; ++i)
           buffer.as<float>()[i] = rng.uniform() - 0.5f;
@@ -106,15 +107,15 @@ class PassTimer {
  private:
   NoExchanges nobody_;
   Executor executor_;
-  Buffer parameters_, gradients_, statistics_, tables_, state_;
-  std::vector<Buffer> inputs_;
+  device::Buffer parameters_, gradients_, statistics_, tables_, state_;
+  std::vector<device::Buffer> inputs_;
 };
 
 constexpr double kLongPass = 0.5;  // volumes take seconds a pass; one pass is enough
 
 /// Returns the better of two passes after one to warm up. Stops at the first pass that takes longer
 /// than kLongPass and, once warm, at one that takes longer than `give_up_seconds`.
-double pass_seconds(const Plan& plan, const Backend& backend, double give_up_seconds) {
+double pass_seconds(const Plan& plan, const backend::Backend& backend, double give_up_seconds) {
   PassTimer timer(plan, backend);
   double best = std::numeric_limits<double>::infinity();
   for (int run = 0; run < 3; ++run) {
@@ -133,7 +134,7 @@ struct Contender {
 
 /// If the two fastest are close, they run alternately, so that other work on the machine slows
 /// both. Each run allocates its own memory, so that there is never more than one at once.
-void run_in_turns(std::vector<Contender>& contenders, const Backend& backend) {
+void run_in_turns(std::vector<Contender>& contenders, const backend::Backend& backend) {
   constexpr double kClose = 1.1;  // relative to the faster one
   constexpr int kTurns = 3;
   if (contenders.size() < 2) return;
@@ -162,8 +163,8 @@ void keep_what_fits(std::vector<Plan>& plans) {
 /// Returns, of the layouts that fit, the first with the least arithmetic in slow kernels: on a
 /// processor without kernels for blocks of 16, say, the preferred layout would take a hundred times
 /// as long.
-std::string unmeasured_layout(const Graph& graph, const Backend& backend, PlanOptions options,
-                              const std::vector<std::string>& names) {
+std::string unmeasured_layout(const graph::Graph& graph, const backend::Backend& backend,
+                              PlanOptions options, const std::vector<std::string>& names) {
   std::vector<Plan> plans;
   for (const std::string& name : names) {
     options.layout = name;
@@ -174,7 +175,7 @@ std::string unmeasured_layout(const Graph& graph, const Backend& backend, PlanOp
 }
 
 /// Returns the plan of the layout measured as fastest; its choices hold the measurements.
-Plan fastest_plan(const Graph& graph, const Backend& backend, PlanOptions options,
+Plan fastest_plan(const graph::Graph& graph, const backend::Backend& backend, PlanOptions options,
                   const std::vector<std::string>& names) {
   std::vector<Plan> plans;
   double least = std::numeric_limits<double>::infinity();
@@ -213,7 +214,8 @@ Plan fastest_plan(const Graph& graph, const Backend& backend, PlanOptions option
 
 }  // namespace
 
-Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& options) {
+Plan compile(const graph::Graph& graph, const backend::Backend& backend,
+             const PlanOptions& options) {
   PlanOptions fixed = options;
   const std::string problem = layout_problem(graph, options.threads);
   const std::string recorded(fixed.choices.find(problem));
@@ -256,4 +258,4 @@ Plan compile(const Graph& graph, const Backend& backend, const PlanOptions& opti
   return fastest;
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

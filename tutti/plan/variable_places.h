@@ -6,7 +6,7 @@
 #include "tutti/plan/bands.h"
 #include "tutti/plan/plan.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 /// Lays out the arenas of a plan that trains. Parameters lie by bucket, and in a bucket in the
 /// order in which their gradients are made; parameters that are not trained follow. Reads graph and
@@ -15,6 +15,6 @@ Variables size_arenas(const Plan& plan, const Schedule& schedule);
 
 /// Returns the places of all values except results, whose entries stay empty. Reads graph, descs,
 /// inputs and variables.
-PerValue<Place> variable_places(const Plan& plan);
+graph::PerValue<Place> variable_places(const Plan& plan);
 
-}  // namespace tutti
+}  // namespace tutti::plan

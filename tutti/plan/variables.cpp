@@ -5,7 +5,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::plan {
 namespace {
 
 /// Which places of storage to visit: elements alone, or padding, too.
@@ -51,7 +51,7 @@ const Variable* find_in(const std::vector<Variable>& list, std::string_view name
 
 }  // namespace
 
-void Variables::set_slices(const TensorSlices& slices) {
+void Variables::set_slices(const graph::TensorSlices& slices) {
   for (Variable& variable : parameters)
     if (const auto at = slices.find(variable.name); at != slices.end()) variable.slice = at->second;
 }
@@ -89,4 +89,4 @@ void export_plain(const Variable& variable, const std::byte* arena, float* plain
   export_storage(variable.desc, {arena + variable.offset, variable.desc.bytes()}, plain);
 }
 
-}  // namespace tutti
+}  // namespace tutti::plan

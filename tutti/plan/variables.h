@@ -14,14 +14,15 @@
 #include "tutti/graph/graph.h"
 #include "tutti/graph/tensor_slice.h"
 
-namespace tutti {
+namespace tutti::plan {
 
 struct Variable {
   std::string name;
   TensorDesc desc;    ///< storage layout; the plain one is {desc.dtype, desc.shape, {}}
   size_t offset = 0;  ///< bytes into its arena, a multiple of 64
-  Init init;
-  std::optional<TensorSlice> slice = {};  ///< set where ranks share it; `desc` is this rank's
+  graph::Init init;
+  std::optional<graph::TensorSlice> slice =
+      {};  ///< set where ranks share it; `desc` is this rank's
 
   const Shape& whole_shape() const { return slice ? slice->whole : desc.shape; }
 };
@@ -30,7 +31,7 @@ struct Variable {
 /// has, in the plain layout.
 struct TableVariable {
   Variable variable;
-  TableRows rows;
+  graph::TableRows rows;
   bool kept_by_update = false;
 };
 
@@ -48,7 +49,7 @@ struct Variables {
                                          ///< other stages of a pipeline
 
   /// Notes which parameters are slices.
-  void set_slices(const TensorSlices& slices);
+  void set_slices(const graph::TensorSlices& slices);
   bool has_slices() const;
   bool is_trained(const Variable& parameter) const { return parameter.offset < trained_bytes; }
   const Variable* find_parameter(std::string_view name) const;
@@ -63,4 +64,4 @@ void export_plain(const Variable& variable, const std::byte* arena, float* plain
 /// Copies the storage of a tensor, or a copy of it, to a plain one.
 void export_storage(const TensorDesc& desc, std::span<const std::byte> storage, float* plain);
 
-}  // namespace tutti
+}  // namespace tutti::plan

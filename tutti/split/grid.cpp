@@ -5,7 +5,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::split {
 
 PartGrid::PartGrid(const std::vector<int64_t>& spatial, int64_t sharing, int ranks, int rank,
                    int64_t stages)
@@ -64,4 +64,4 @@ PartGrid PartGrid::of_tensors(int64_t tensor, int ranks, int rank, bool position
   return grid;
 }
 
-}  // namespace tutti
+}  // namespace tutti::split

@@ -11,7 +11,7 @@
 
 #include "tutti/graph/op.h"
 
-namespace tutti {
+namespace tutti::split {
 
 /// A plain value, different on each rank.
 class PartGrid {
@@ -81,7 +81,7 @@ class PartGrid {
   int peer_of(int part) const { return me() - this->part() + part; }
 
   /// Returns the rows of `extent` that a part has along an axis.
-  Rows rows(int64_t extent, int part, int axis) const {
+  graph::Rows rows(int64_t extent, int part, int axis) const {
     return {extent * at(part, axis) / along(axis), extent * (at(part, axis) + 1) / along(axis)};
   }
 
@@ -91,4 +91,4 @@ class PartGrid {
   bool positions_ = false;
 };
 
-}  // namespace tutti
+}  // namespace tutti::split

@@ -5,15 +5,15 @@
 
 #include "tutti/graph/graph.h"
 
-namespace tutti {
+namespace tutti::split {
 
 struct RowsRead {
   int dim = 0;  ///< dimension of the input
-  Rows rows;
+  graph::Rows rows;
 };
 
 /// Returns the rows of one dimension that all readers of `input` together read; nothing if a reader
 /// takes all rows, or rows of another dimension.
-std::optional<RowsRead> rows_read(const Graph& graph, Value input);
+std::optional<RowsRead> rows_read(const graph::Graph& graph, graph::Value input);
 
-}  // namespace tutti
+}  // namespace tutti::split

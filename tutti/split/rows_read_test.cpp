@@ -4,30 +4,31 @@
 
 #include "tutti/ops/rows.h"
 
-namespace tutti {
+namespace tutti::split {
 namespace {
 
-Value take(Graph& graph, Value x, std::vector<Rows> windows, int dim = 2) {
-  RowCut cut{.dim = dim, .slabs = 1, .windows = std::move(windows)};
-  return graph.append("rows", std::make_shared<GatherRows>(std::move(cut)), {{x}}).front();
+graph::Value take(graph::Graph& graph, graph::Value x, std::vector<graph::Rows> windows,
+                  int dim = 2) {
+  ops::RowCut cut{.dim = dim, .slabs = 1, .windows = std::move(windows)};
+  return graph.append("rows", std::make_shared<ops::GatherRows>(std::move(cut)), {{x}}).front();
 }
 
 TEST(RowsRead, WhatAllReadersTakeTogether) {
-  Graph graph;
-  const Value x = graph.input("x", {DType::f32, Shape{1, 4, 32, 16}, {}});
+  graph::Graph graph;
+  const graph::Value x = graph.input("x", {DType::f32, Shape{1, 4, 32, 16}, {}});
   EXPECT_FALSE(rows_read(graph, x)) << "nobody says which";
   take(graph, x, {{-2, 9}, {7, 18}});
   take(graph, x, {{4, 20}});
   const auto read = rows_read(graph, x);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->dim, 2);
-  EXPECT_EQ(read->rows, (Rows{0, 20}));
+  EXPECT_EQ(read->rows, (graph::Rows{0, 20}));
 }
 
 TEST(RowsRead, NoneWhereAReaderTakesAllOrAnotherDimension) {
-  Graph graph;
-  const Value x = graph.input("x", {DType::f32, Shape{1, 4, 32, 16}, {}}),
-              y = graph.input("y", {DType::f32, Shape{1, 4, 32, 16}, {}});
+  graph::Graph graph;
+  const graph::Value x = graph.input("x", {DType::f32, Shape{1, 4, 32, 16}, {}}),
+                     y = graph.input("y", {DType::f32, Shape{1, 4, 32, 16}, {}});
   take(graph, x, {{0, 9}});
   take(graph, x, {{0, 32}});
   EXPECT_FALSE(rows_read(graph, x));
@@ -37,4 +38,4 @@ TEST(RowsRead, NoneWhereAReaderTakesAllOrAnotherDimension) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::split

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace tutti {
+namespace tutti::split {
 namespace {
 
 constexpr int kAxis = 0;               // slabs are cut along the outermost spatial dimension
@@ -13,19 +13,19 @@ constexpr double kLeastToWeights = 6;  // bytes of a slab for each byte of weigh
                                        // gradient of the weights is written, read and added
 constexpr int64_t kLeastGain = 4;      // for slabs that threads share unevenly
 
-bool same(const OpPtr& a, const OpPtr& b) {
+bool same(const graph::OpPtr& a, const graph::OpPtr& b) {
   return (!a && !b) || (a && b && a->name() == b->name() && a->attributes() == b->attributes());
 }
 
 }  // namespace
 
-std::vector<ValueType> types_in(const Graph& graph, const Node& node) {
-  std::vector<ValueType> types;
-  for (const Value v : node.in) types.push_back(graph.type(v));
+std::vector<graph::ValueType> types_in(const graph::Graph& graph, const graph::Node& node) {
+  std::vector<graph::ValueType> types;
+  for (const graph::Value v : node.in) types.push_back(graph.type(v));
   return types;
 }
 
-int64_t rows_of(const Graph& graph, const Node& node, int axis) {
+int64_t rows_of(const graph::Graph& graph, const graph::Node& node, int axis) {
   for (const auto* list : {&node.out, &node.in})
     if (!list->empty() && graph.type(list->front()).batched) {
       const Shape& shape = graph.shape(list->front());
@@ -34,16 +34,16 @@ int64_t rows_of(const Graph& graph, const Node& node, int axis) {
   return 0;
 }
 
-std::vector<Rows> cut_rows(Rows rows, int64_t count) {
-  std::vector<Rows> windows;
+std::vector<graph::Rows> cut_rows(graph::Rows rows, int64_t count) {
+  std::vector<graph::Rows> windows;
   for (int64_t i = 0; i < count; ++i)
     windows.push_back(
         {rows.first + rows.count() * i / count, rows.first + rows.count() * (i + 1) / count});
   return windows;
 }
 
-std::optional<RowReach> reach_of(const Op& op, std::span<const ValueType> types, int axis,
-                                 const std::vector<Rows>& windows) {
+std::optional<RowReach> reach_of(const graph::Op& op, std::span<const graph::ValueType> types,
+                                 int axis, const std::vector<graph::Rows>& windows) {
   RowReach all;
   for (size_t w = 0; w < windows.size(); ++w) {
     const auto one = op.reach(types, axis, windows[w]);
@@ -65,9 +65,9 @@ std::optional<RowReach> reach_of(const Op& op, std::span<const ValueType> types,
   return all;
 }
 
-SlabChoice::SlabChoice(const Graph& graph, const SplitSettings& settings)
+SlabChoice::SlabChoice(const graph::Graph& graph, const SplitSettings& settings)
     : graph_(graph), settings_(settings), region_of_(graph.nodes().size(), -1) {
-  for (const Value v : graph.with_role(Role::input))
+  for (const graph::Value v : graph.with_role(graph::Role::input))
     if (graph.type(v).batched) batch_ = graph.shape(v)[0];
   find_regions();
   for (auto& [root, region] : regions_) region.slabs = slabs_for(region);
@@ -77,12 +77,12 @@ bool SlabChoice::none() const {
   return std::ranges::all_of(regions_, [](const auto& r) { return r.second.slabs == 1; });
 }
 
-Rows SlabChoice::own_rows(int n) const {
+graph::Rows SlabChoice::own_rows(int n) const {
   return settings_.grid.rows(rows_of(graph_, node(n), kAxis), settings_.grid.part(), kAxis);
 }
 
 std::optional<RowReach> SlabChoice::reach(int n, int64_t slabs) const {
-  const Rows rows = own_rows(n);
+  const graph::Rows rows = own_rows(n);
   if (rows.count() == 0 || rows.count() % slabs != 0) return std::nullopt;
   return reach_of(*node(n).op, types_in(graph_, node(n)), kAxis, cut_rows(rows, slabs));
 }
@@ -99,7 +99,7 @@ int64_t SlabChoice::most_slabs(int n) const {
 void SlabChoice::find_regions() {
   for (size_t i = 0; i < graph_.nodes().size(); ++i) {
     const int n = static_cast<int>(i);
-    const Rows rows = own_rows(n);
+    const graph::Rows rows = own_rows(n);
     const int64_t slabs = most_slabs(n);
     if (slabs == 1) continue;
     region_of_[i] = n;
@@ -107,10 +107,11 @@ void SlabChoice::find_regions() {
     if (slabs != rows.count()) continue;
     const std::optional<RowReach> finest = reach(n, slabs);
     for (size_t k = 0; k < node(n).in.size(); ++k) {
-      const Value v = node(n).in[k];
+      const graph::Value v = node(n).in[k];
       const int producer = graph_[v].producer, dim = finest->in[k].dim;
       if (dim < 0 || producer < 0 || region_of_[static_cast<size_t>(producer)] < 0) continue;
-      const Rows held = settings_.grid.rows(graph_.shape(v)[dim], settings_.grid.part(), kAxis);
+      const graph::Rows held =
+          settings_.grid.rows(graph_.shape(v)[dim], settings_.grid.part(), kAxis);
       if (held.count() % rows.count() == 0 && finest->in[k].windows == cut_rows(held, rows.count()))
         region_of_[static_cast<size_t>(root_of(producer))] = n;
     }
@@ -121,7 +122,7 @@ void SlabChoice::find_regions() {
 }
 
 /// Returns the bytes of a sample that a rank holds, on average over parts.
-double SlabChoice::share_of(Value v) const {
+double SlabChoice::share_of(graph::Value v) const {
   return static_cast<double>(graph_.type(v).desc.bytes()) /
          static_cast<double>(batch_ * settings_.grid.parts());
 }
@@ -131,7 +132,7 @@ double SlabChoice::largest_layer(const Region& region) const {
   for (const int n : region.nodes) {
     double bytes = 0;
     for (const auto* list : {&node(n).in, &node(n).out})
-      for (const Value v : *list)
+      for (const graph::Value v : *list)
         if (graph_.type(v).batched) bytes += share_of(v);
     most = std::max(most, bytes);
   }
@@ -145,7 +146,7 @@ bool SlabChoice::pays(const Region& region, int64_t slabs) const {
     const std::optional<RowReach> cut = reach(n, slabs);
     double activations = 0, weights = 0, copied = 0;
     for (size_t i = 0; i < node(n).in.size(); ++i) {
-      const Value v = node(n).in[i];
+      const graph::Value v = node(n).in[i];
       if (!graph_.type(v).batched) {
         weights += static_cast<double>(graph_.type(v).desc.bytes());
         continue;
@@ -157,7 +158,7 @@ bool SlabChoice::pays(const Region& region, int64_t slabs) const {
                           static_cast<double>(graph_.shape(v)[cut->in[i].dim]);
       copied += std::max(rows - 1, 0.0) * share_of(v);
     }
-    for (const Value v : node(n).out)
+    for (const graph::Value v : node(n).out)
       if (graph_.type(v).batched) activations += share_of(v);
     if (copied > kMostCopied * activations) return false;
     if (activations / static_cast<double>(slabs) < kLeastToWeights * weights) return false;
@@ -201,4 +202,4 @@ int64_t SlabChoice::uneven_slabs(int64_t rows, const std::function<bool(int64_t)
   return rounds(batch_) * most >= kLeastGain * rounds(batch_ * most) ? most : 1;
 }
 
-}  // namespace tutti
+}  // namespace tutti::split

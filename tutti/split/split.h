@@ -11,7 +11,7 @@
 #include "tutti/split/grid.h"
 #include "tutti/split/tables.h"
 
-namespace tutti {
+namespace tutti::split {
 
 struct SplitSettings {
   int threads = 1;        ///< threads that should have work in every band
@@ -31,6 +31,6 @@ struct SplitSettings {
 /// except the loss: it is the part's share, and the shares of all parts add up. `of` names a value
 /// with all of its samples, or none. Layers behind one that needs all rows are computed identically
 /// by all parts of a replica. Throws ConfigError if something cannot be shared.
-Rewritten split_samples(const Graph& graph, const SplitSettings& settings);
+ops::Rewritten split_samples(const graph::Graph& graph, const SplitSettings& settings);
 
-}  // namespace tutti
+}  // namespace tutti::split

@@ -7,18 +7,18 @@
 #include "tutti/ops/parts.h"
 #include "tutti/split/splitter.h"
 
-namespace tutti {
+namespace tutti::split {
 namespace {
 
-bool divides_by_weights(const SoftmaxCrossEntropyAttributes& loss) {
-  return !loss.class_weights.empty() && loss.mean_over == MeanOver::weights;
+bool divides_by_weights(const ops::SoftmaxCrossEntropyAttributes& loss) {
+  return !loss.class_weights.empty() && loss.mean_over == ops::MeanOver::weights;
 }
 
 }  // namespace
 
 /// A loss over a part's rows is weighted by their share of all rows; a loss that all parts compute
 /// identically is weighted by one over the parts.
-OpPtr Splitter::loss_of_part(const Node& n, bool shared) const {
+graph::OpPtr Splitter::loss_of_part(const graph::Node& n, bool shared) const {
   if (grid_.parts() == 1) return nullptr;
   double share = 1;
   for (int axis = 0; axis < PartGrid::kAxes; ++axis) {
@@ -29,47 +29,48 @@ OpPtr Splitter::loss_of_part(const Node& n, bool shared) const {
   }
   if (!shared) share = 1.0 / grid_.parts();
   const auto factor = static_cast<float>(share);
-  if (const auto* op = dynamic_cast<const SoftmaxCrossEntropy*>(n.op.get())) {
-    SoftmaxCrossEntropyAttributes loss = op->loss();
+  if (const auto* op = dynamic_cast<const ops::SoftmaxCrossEntropy*>(n.op.get())) {
+    ops::SoftmaxCrossEntropyAttributes loss = op->loss();
     if (shared && divides_by_weights(loss)) {
-      loss.mean_over = MeanOver::given;  // the sum of all parts' weights is an input
+      loss.mean_over = ops::MeanOver::given;  // the sum of all parts' weights is an input
     } else {
       loss.scale *= factor;
     }
-    return std::make_shared<SoftmaxCrossEntropy>(std::move(loss));
+    return std::make_shared<ops::SoftmaxCrossEntropy>(std::move(loss));
   }
-  if (const auto* op = dynamic_cast<const PointwiseLoss*>(n.op.get())) {
-    PointwiseLossAttributes loss = op->loss();
+  if (const auto* op = dynamic_cast<const ops::PointwiseLoss*>(n.op.get())) {
+    ops::PointwiseLossAttributes loss = op->loss();
     loss.scale *= factor;
-    return std::make_shared<PointwiseLoss>(loss);
+    return std::make_shared<ops::PointwiseLoss>(loss);
   }
-  if (const auto* op = dynamic_cast<const GaussianKL*>(n.op.get()))
-    return std::make_shared<GaussianKL>(op->scale() * factor);
+  if (const auto* op = dynamic_cast<const ops::GaussianKL*>(n.op.get()))
+    return std::make_shared<ops::GaussianKL>(op->scale() * factor);
   return nullptr;
 }
 
 /// Returns the sum of all parts' label weights, by which the mean of a weighted loss divides.
-Value Splitter::weights_of_labels(const Node& n, Value labels) {
-  const auto& loss = dynamic_cast<const SoftmaxCrossEntropy&>(*n.op).loss();
-  NormGroup group{.peers = {}, .counts = {}, .me = 0, .tag = std::exchange(tag_, tag_ + 2)};
+graph::Value Splitter::weights_of_labels(const graph::Node& n, graph::Value labels) {
+  const auto& loss = dynamic_cast<const ops::SoftmaxCrossEntropy&>(*n.op).loss();
+  ops::NormGroup group{.peers = {}, .counts = {}, .me = 0, .tag = std::exchange(tag_, tag_ + 2)};
   for (int part = 0; part < grid_.parts(); ++part) group.peers.push_back(grid_.peer_of(part));
   group.me = static_cast<size_t>(grid_.part());
-  Graph& graph = result_.graph;
-  const Value mine = graph.append1(n.name + ".weights",
-                                   std::make_shared<LabelWeights>(loss.class_weights), {labels});
-  std::vector<Value> all;
-  for (const auto& each : exchange_in_group(graph, n.name + ".parts", group, group.tag, {mine}))
+  graph::Graph& graph = result_.graph;
+  const graph::Value mine = graph.append1(
+      n.name + ".weights", std::make_shared<ops::LabelWeights>(loss.class_weights), {labels});
+  std::vector<graph::Value> all;
+  for (const auto& each :
+       ops::exchange_in_group(graph, n.name + ".parts", group, group.tag, {mine}))
     all.push_back(each.front());
-  return graph.append(n.name + ".all_weights", std::make_shared<SumParts>(1.0f), all).front();
+  return graph.append(n.name + ".all_weights", std::make_shared<ops::SumParts>(1.0f), all).front();
 }
 
 /// Merges this rank's moments with those of all ranks that share a batch norm.
-void Splitter::add_shared_stats(const Node& n, Value y) {
-  Graph& graph = result_.graph;
-  const auto& stats = dynamic_cast<const BatchNormStats&>(*n.op);
+void Splitter::add_shared_stats(const graph::Node& n, graph::Value y) {
+  graph::Graph& graph = result_.graph;
+  const auto& stats = dynamic_cast<const ops::BatchNormStats&>(*n.op);
   const bool shared = held(n.in[0]).shared;
   const Shape& shape = old_.shape(n.in[0]);
-  NormGroup group{.peers = {}, .counts = {}, .me = 0, .tag = std::exchange(tag_, tag_ + 2)};
+  ops::NormGroup group{.peers = {}, .counts = {}, .me = 0, .tag = std::exchange(tag_, tag_ + 2)};
   // Parts of one replica that hold all of its rows count once.
   const int step = shared ? 1 : grid_.parts();
   for (int peer = shared ? 0 : grid_.part(); peer < grid_.peers(); peer += step) {
@@ -82,14 +83,14 @@ void Splitter::add_shared_stats(const Node& n, Value y) {
     group.peers.push_back(peer);
     group.counts.push_back(count);
   }
-  const std::vector<Value> mine =
-      graph.append(n.name + ".moments", std::make_shared<BatchNormMoments>(), {&y, 1});
-  std::vector<Value> in{held(n.in[1]).value, held(n.in[2]).value};
-  for (const auto& each : exchange_in_group(graph, n.name + ".parts", group, group.tag, mine))
+  const std::vector<graph::Value> mine =
+      graph.append(n.name + ".moments", std::make_shared<ops::BatchNormMoments>(), {&y, 1});
+  std::vector<graph::Value> in{held(n.in[1]).value, held(n.in[2]).value};
+  for (const auto& each : ops::exchange_in_group(graph, n.name + ".parts", group, group.tag, mine))
     in.insert(in.end(), each.begin(), each.end());
-  const std::vector<Value> out =
-      graph.append(n.name, std::make_shared<MergeMoments>(group, stats.statistics()), in);
+  const std::vector<graph::Value> out =
+      graph.append(n.name, std::make_shared<ops::MergeMoments>(group, stats.statistics()), in);
   for (size_t k = 0; k < out.size(); ++k) held_[static_cast<size_t>(n.out[k].id)].value = out[k];
 }
 
-}  // namespace tutti
+}  // namespace tutti::split

@@ -10,45 +10,50 @@
 #include "tutti/base/error.h"
 #include "tutti/ops/parts.h"
 
-namespace tutti {
+namespace tutti::split {
 namespace {
 
 constexpr int kStageTag = 14'000;  // behind the tags of parts of samples; gradients have odd tags
 // Operations of a core in the time in which a byte arrives from another rank of its node.
 constexpr double kFlopPerByte = 16;
 
-bool is_variable(Role role) { return role == Role::parameter || role == Role::statistic; }
+bool is_variable(graph::Role role) {
+  return role == graph::Role::parameter || role == graph::Role::statistic;
+}
 
-double flop_of_node(const Graph& graph, const Node& node) {
-  std::vector<ValueType> in, out;
-  for (const Value v : node.in) in.push_back(graph.type(v));
-  for (const Value v : node.out) out.push_back(graph.type(v));
+double flop_of_node(const graph::Graph& graph, const graph::Node& node) {
+  std::vector<graph::ValueType> in, out;
+  for (const graph::Value v : node.in) in.push_back(graph.type(v));
+  for (const graph::Value v : node.out) out.push_back(graph.type(v));
   return node.op->flop(in, out);
 }
 
 /// Lists the nodes that read each value, in order.
-std::vector<std::vector<size_t>> readers_by_value(const Graph& graph) {
+std::vector<std::vector<size_t>> readers_by_value(const graph::Graph& graph) {
   std::vector<std::vector<size_t>> readers(graph.values().size());
   for (size_t n = 0; n < graph.nodes().size(); ++n)
-    for (const Value v : graph.nodes()[n].in) readers[static_cast<size_t>(v.id)].push_back(n);
+    for (const graph::Value v : graph.nodes()[n].in)
+      readers[static_cast<size_t>(v.id)].push_back(n);
   return readers;
 }
 
 /// Returns for each value whether it depends on a variable, and not only on values that the caller
 /// binds.
-std::vector<bool> computed(const Graph& graph) {
+std::vector<bool> computed(const graph::Graph& graph) {
   std::vector<bool> depends(graph.values().size());
   for (size_t v = 0; v < depends.size(); ++v) depends[v] = is_variable(graph.values()[v].role);
-  for (const Node& node : graph.nodes())
-    if (std::ranges::any_of(node.in, [&](Value v) { return depends[static_cast<size_t>(v.id)]; }))
-      for (const Value v : node.out) depends[static_cast<size_t>(v.id)] = true;
+  for (const graph::Node& node : graph.nodes())
+    if (std::ranges::any_of(node.in,
+                            [&](graph::Value v) { return depends[static_cast<size_t>(v.id)]; }))
+      for (const graph::Value v : node.out) depends[static_cast<size_t>(v.id)] = true;
   return depends;
 }
 
 /// Finds where to cut. Position c is before node c.
 class StageCutter {
  public:
-  explicit StageCutter(const Graph& graph) : graph_(graph), readers_(readers_by_value(graph)) {
+  explicit StageCutter(const graph::Graph& graph)
+      : graph_(graph), readers_(readers_by_value(graph)) {
     const size_t nodes = graph.nodes().size();
     bytes_.assign(nodes + 1, 0);
     std::vector<bool> divides(nodes + 1);  // no cut: among readers of a statistic or a sum
@@ -58,7 +63,7 @@ class StageCutter {
     const std::vector<bool> is_computed = computed(graph);
     for (size_t v = 0; v < readers_.size(); ++v) {
       if (readers_[v].empty()) continue;
-      const ValueInfo& info = graph.values()[v];
+      const graph::ValueInfo& info = graph.values()[v];
       const size_t last = readers_[v].back();
       if (info.producer >= 0)
         over(static_cast<size_t>(info.producer), last,
@@ -68,23 +73,23 @@ class StageCutter {
         over(static_cast<size_t>(info.producer), last, [&](size_t c) { divides[c] = true; });
       else if (is_variable(info.role))
         over(readers_[v].front(), last, [&](size_t c) {
-          if (info.role == Role::statistic)
+          if (info.role == graph::Role::statistic)
             divides[c] = true;
           else  // both stages have it, and its gradient crosses
             bytes_[c] += static_cast<double>(info.type.desc.bytes());
         });
     }
     // Values that the caller reads are plain, whatever the layout of activations is.
-    for (const Value v : graph.outputs())
+    for (const graph::Value v : graph.outputs())
       if (const int producer = graph[v].producer; producer >= 0 && !readers_[index(v)].empty())
         over(static_cast<size_t>(producer), readers_[index(v)].back(),
              [&](size_t c) { divides[c] = true; });
     flop_before_.push_back(0);
     layers_before_.push_back(0);
-    for (const Node& node : graph.nodes()) {
+    for (const graph::Node& node : graph.nodes()) {
       const double flop = flop_of_node(graph, node);
-      const bool is_layer = flop > 0 && std::ranges::any_of(node.in, [&](Value v) {
-                              return graph[v].role == Role::parameter;
+      const bool is_layer = flop > 0 && std::ranges::any_of(node.in, [&](graph::Value v) {
+                              return graph[v].role == graph::Role::parameter;
                             });
       flop_before_.push_back(flop_before_.back() + flop);
       layers_before_.push_back(layers_before_.back() + (is_layer ? 1 : 0));
@@ -133,7 +138,7 @@ class StageCutter {
   }
 
  private:
-  static size_t index(Value v) { return static_cast<size_t>(v.id); }
+  static size_t index(graph::Value v) { return static_cast<size_t>(v.id); }
   int layers(size_t first, size_t last) const {
     return layers_before_[last] - layers_before_[first];
   }
@@ -141,7 +146,7 @@ class StageCutter {
     return flop_before_[last] - flop_before_[first] + kFlopPerByte * bytes_[first];
   }
 
-  const Graph& graph_;
+  const graph::Graph& graph_;
   const std::vector<std::vector<size_t>> readers_;
   std::vector<double> bytes_;        // by position: of values made before it and read behind it
   std::vector<double> flop_before_;  // by position
@@ -152,37 +157,38 @@ class StageCutter {
 /// Makes the graph of one stage.
 class StageTaker {
  public:
-  StageTaker(const Graph& old, const Stages& cut, int stage, const std::vector<bool>& trained)
+  StageTaker(const graph::Graph& old, const Stages& cut, int stage,
+             const std::vector<bool>& trained)
       : old_(old), cut_(cut), stage_(stage), trained_(trained), readers_(readers_by_value(old)) {
     made_.of.resize(old.values().size());
   }
 
-  Rewritten take() {
+  ops::Rewritten take() {
     copy_bound();
     receive(true);
     receive(false);
     for (size_t n = 0; n < old_.nodes().size(); ++n) {
       if (cut_.of_node[n] != stage_) continue;
-      const Node& node = old_.nodes()[n];
-      std::vector<Value> in;
-      for (const Value v : node.in) in.push_back(of(v));
-      const std::vector<Value> out = made_.graph.append(node.name, node.op, in);
+      const graph::Node& node = old_.nodes()[n];
+      std::vector<graph::Value> in;
+      for (const graph::Value v : node.in) in.push_back(of(v));
+      const std::vector<graph::Value> out = made_.graph.append(node.name, node.op, in);
       for (size_t i = 0; i < out.size(); ++i) of(node.out[i]) = out[i];
     }
     send(true);
     send(false);
-    for (const Value v : old_.outputs())
+    for (const graph::Value v : old_.outputs())
       if (old_[v].producer >= 0 && maker(v) == stage_) made_.graph.mark_output(of(v));
     return std::move(made_);
   }
 
  private:
-  Value& of(Value v) { return made_.of[static_cast<size_t>(v.id)]; }
-  int maker(Value v) const { return cut_.of_node[static_cast<size_t>(old_[v].producer)]; }
-  bool is_trained(Value v) const {
+  graph::Value& of(graph::Value v) { return made_.of[static_cast<size_t>(v.id)]; }
+  int maker(graph::Value v) const { return cut_.of_node[static_cast<size_t>(old_[v].producer)]; }
+  bool is_trained(graph::Value v) const {
     return !trained_.empty() && trained_[static_cast<size_t>(v.id)];
   }
-  bool reads(int stage, Value v) const {
+  bool reads(int stage, graph::Value v) const {
     return std::ranges::any_of(readers_[static_cast<size_t>(v.id)],
                                [&](size_t n) { return cut_.of_node[n] == stage; });
   }
@@ -190,60 +196,62 @@ class StageTaker {
   template <class Look>
   void for_results(bool trained, Look look) const {
     for (size_t i = 0; i < old_.values().size(); ++i) {
-      const Value v{static_cast<int32_t>(i)};
+      const graph::Value v{static_cast<int32_t>(i)};
       if (old_[v].producer >= 0 && is_trained(v) == trained) look(v);
     }
   }
   int tag(bool trained) const { return trained ? kStageTag : kStageTag + 2; }
 
   void copy_bound() {
-    Graph& graph = made_.graph;
+    graph::Graph& graph = made_.graph;
     for (size_t i = 0; i < old_.values().size(); ++i) {
-      const Value v{static_cast<int32_t>(i)};
+      const graph::Value v{static_cast<int32_t>(i)};
       if (!reads(stage_, v)) continue;
-      const ValueInfo& info = old_[v];
+      const graph::ValueInfo& info = old_[v];
       switch (info.role) {
-        case Role::input: of(v) = graph.input(info.name, info.type.desc, info.type.batched); break;
-        case Role::parameter:
+        case graph::Role::input:
+          of(v) = graph.input(info.name, info.type.desc, info.type.batched);
+          break;
+        case graph::Role::parameter:
           of(v) = graph.parameter(info.name, info.type.desc.shape, info.init);
           break;
-        case Role::statistic:
+        case graph::Role::statistic:
           of(v) = graph.statistic(info.name, info.type.desc.shape, info.init);
           break;
-        case Role::scalar: of(v) = graph.scalar(info.name); break;
-        case Role::table:
+        case graph::Role::scalar: of(v) = graph.scalar(info.name); break;
+        case graph::Role::table:
           throw ConfigError(fmt::format(
               "the model looks rows up in the table '{}', which all ranks share: parallel.pipeline "
               "is not built together with tables",
               info.name));
-        case Role::state:
-        case Role::gradient: CHECK(false, "'{}' in a forward graph", info.name);
-        case Role::result: break;
+        case graph::Role::state:
+        case graph::Role::gradient: CHECK(false, "'{}' in a forward graph", info.name);
+        case graph::Role::result: break;
       }
     }
   }
 
   void receive(bool trained) {
-    std::vector<ExchangeParts::Get> gets;
-    std::vector<Value> got;
-    for_results(trained, [&](Value v) {
+    std::vector<ops::ExchangeParts::Get> gets;
+    std::vector<graph::Value> got;
+    for_results(trained, [&](graph::Value v) {
       if (maker(v) >= stage_ || !reads(stage_, v)) return;
       gets.push_back({maker(v), old_.type(v)});
       got.push_back(v);
     });
     if (gets.empty()) return;
-    const std::vector<Value> out =
-        made_.graph.append(fmt::format("stage{}.receive{}", stage_, trained ? "" : "_constants"),
-                           std::make_shared<ExchangeStages>(
-                               tag(trained), std::vector<ExchangeParts::Give>(), gets, !trained),
-                           {});
+    const std::vector<graph::Value> out = made_.graph.append(
+        fmt::format("stage{}.receive{}", stage_, trained ? "" : "_constants"),
+        std::make_shared<ops::ExchangeStages>(tag(trained), std::vector<ops::ExchangeParts::Give>(),
+                                              gets, !trained),
+        {});
     for (size_t i = 0; i < out.size(); ++i) of(got[i]) = out[i];
   }
 
   void send(bool trained) {
-    std::vector<ExchangeParts::Give> gives;
-    std::vector<Value> given;
-    for_results(trained, [&](Value v) {
+    std::vector<ops::ExchangeParts::Give> gives;
+    std::vector<graph::Value> given;
+    for_results(trained, [&](graph::Value v) {
       if (maker(v) != stage_) return;
       for (int later = stage_ + 1; later < cut_.count; ++later) {
         if (!reads(later, v)) continue;
@@ -253,22 +261,22 @@ class StageTaker {
     });
     if (gives.empty()) return;
     made_.graph.append(fmt::format("stage{}.send{}", stage_, trained ? "" : "_constants"),
-                       std::make_shared<ExchangeStages>(
-                           tag(trained), gives, std::vector<ExchangeParts::Get>(), !trained),
+                       std::make_shared<ops::ExchangeStages>(
+                           tag(trained), gives, std::vector<ops::ExchangeParts::Get>(), !trained),
                        given);
   }
 
-  const Graph& old_;
+  const graph::Graph& old_;
   const Stages& cut_;
   const int stage_;
   const std::vector<bool>& trained_;
   const std::vector<std::vector<size_t>> readers_;
-  Rewritten made_;
+  ops::Rewritten made_;
 };
 
 }  // namespace
 
-Stages cut_into_stages(const Graph& forward, int stages) {
+Stages cut_into_stages(const graph::Graph& forward, int stages) {
   const std::vector<size_t> cuts = StageCutter(forward).cut(stages);
   Stages made{.count = stages, .of_node = {}, .of_variable = {}};
   for (int stage = 0; stage < stages; ++stage) {
@@ -276,7 +284,7 @@ Stages cut_into_stages(const Graph& forward, int stages) {
     made.of_node.insert(made.of_node.end(), cuts[s + 1] - cuts[s], stage);
   }
   for (size_t n = 0; n < forward.nodes().size(); ++n)
-    for (const Value v : forward.nodes()[n].in)
+    for (const graph::Value v : forward.nodes()[n].in)
       if (is_variable(forward[v].role)) {
         std::vector<int>& of = made.of_variable[forward[v].name];
         if (std::ranges::find(of, made.of_node[n]) == of.end()) of.push_back(made.of_node[n]);
@@ -284,14 +292,14 @@ Stages cut_into_stages(const Graph& forward, int stages) {
   return made;
 }
 
-Stages stages_like(const Graph& forward, const Stages& cut) {
+Stages stages_like(const graph::Graph& forward, const Stages& cut) {
   Stages made{.count = cut.count, .of_node = {}, .of_variable = cut.of_variable};
-  for (const Node& node : forward.nodes()) {
+  for (const graph::Node& node : forward.nodes()) {
     int stage = 0;
-    for (const Value v : node.in)
+    for (const graph::Value v : node.in)
       if (const int producer = forward[v].producer; producer >= 0)
         stage = std::max(stage, made.of_node[static_cast<size_t>(producer)]);
-    for (const Value v : node.in) {
+    for (const graph::Value v : node.in) {
       const auto known = cut.of_variable.find(forward[v].name);
       if (!is_variable(forward[v].role) || known == cut.of_variable.end()) continue;
       const auto first = std::ranges::lower_bound(known->second, stage);
@@ -302,8 +310,8 @@ Stages stages_like(const Graph& forward, const Stages& cut) {
   return made;
 }
 
-Rewritten take_stage(const Graph& forward, const Stages& cut, int stage,
-                     const std::vector<bool>& trained) {
+ops::Rewritten take_stage(const graph::Graph& forward, const Stages& cut, int stage,
+                          const std::vector<bool>& trained) {
   return StageTaker(forward, cut, stage, trained).take();
 }
 
@@ -316,4 +324,4 @@ double pipeline_bubble(int stages, int batches) {
   return static_cast<double>(stages - 1) / static_cast<double>(batches + stages - 1);
 }
 
-}  // namespace tutti
+}  // namespace tutti::split

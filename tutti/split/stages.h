@@ -10,7 +10,7 @@
 
 #include "tutti/ops/fusion/fuse.h"
 
-namespace tutti {
+namespace tutti::split {
 
 /// The nodes of a forward graph that each stage has.
 struct Stages {
@@ -32,17 +32,17 @@ struct SharedParameter {
 /// the fewest bytes cross. All nodes that read a statistic are in one stage, as are those that read
 /// a sum over samples with the node that makes it. Each stage that reads a parameter has it. Throws
 /// ConfigError if there are too few places to cut at.
-Stages cut_into_stages(const Graph& forward, int stages);
+Stages cut_into_stages(const graph::Graph& forward, int stages);
 
 /// Returns the same stages for another graph of the same model, such as that of evaluation: a node
 /// is in the stage of its variables, or else where the last of its inputs is made. If several
 /// stages have its variable, it is in the first of them that its inputs allow.
-Stages stages_like(const Graph& forward, const Stages& cut);
+Stages stages_like(const graph::Graph& forward, const Stages& cut);
 
 /// Returns the graph of one stage, before differentiate(). Its inputs and variables are those that
 /// its nodes read. `trained`: by value, whether its gradient goes back; empty: no gradients.
-Rewritten take_stage(const Graph& forward, const Stages& cut, int stage,
-                     const std::vector<bool>& trained);
+ops::Rewritten take_stage(const graph::Graph& forward, const Stages& cut, int stage,
+                          const std::vector<bool>& trained);
 
 /// The order in which a stage computes the forward and backward passes of its micro-batches.
 enum class PipelineOrder {
@@ -59,4 +59,4 @@ int batches_under_way(PipelineOrder order, int stages, int stage, int batches);
 /// (M + S - 1).
 double pipeline_bubble(int stages, int batches);
 
-}  // namespace tutti
+}  // namespace tutti::split

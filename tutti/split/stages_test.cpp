@@ -9,30 +9,30 @@
 #include "tutti/ops/builder.h"
 #include "tutti/ops/parts.h"
 
-namespace tutti {
+namespace tutti::split {
 namespace {
 
 /// Dense layers of `width`, one after another, and the sum of the first and the last result.
 struct Tower {
-  Graph graph;
-  std::vector<Value> of_layer;
+  graph::Graph graph;
+  std::vector<graph::Value> of_layer;
 
   explicit Tower(int layers, bool skips = false) {
     constexpr int64_t kWidth = 64;
-    Value x = graph.input("x", {DType::f32, Shape{8, kWidth}, {}});
+    graph::Value x = graph.input("x", {DType::f32, Shape{8, kWidth}, {}});
     for (int i = 0; i < layers; ++i) {
       const std::string name = "layer" + std::to_string(i);
-      x = relu(graph, name + ".relu", dense(graph, name, x, {.outputs = kWidth}));
+      x = ops::relu(graph, name + ".relu", ops::dense(graph, name, x, {.outputs = kWidth}));
       of_layer.push_back(x);
     }
-    if (skips) x = add(graph, "skip", of_layer.front(), x);
+    if (skips) x = ops::add(graph, "skip", of_layer.front(), x);
     graph.mark_output(x);
   }
 };
 
-int exchanges_of(const Graph& graph) {
-  return static_cast<int>(std::ranges::count_if(graph.nodes(), [](const Node& node) {
-    return dynamic_cast<const ExchangeStages*>(node.op.get()) != nullptr;
+int exchanges_of(const graph::Graph& graph) {
+  return static_cast<int>(std::ranges::count_if(graph.nodes(), [](const graph::Node& node) {
+    return dynamic_cast<const ops::ExchangeStages*>(node.op.get()) != nullptr;
   }));
 }
 
@@ -56,17 +56,17 @@ TEST(Stages, SendWhatOthersReadAndGetItsGradient) {
   const Tower tower(6, true);
   const Stages cut = cut_into_stages(tower.graph, 3);
   const std::vector<bool> trained(tower.graph.values().size(), true);
-  const Graph first = take_stage(tower.graph, cut, 0, trained).graph;
+  const graph::Graph first = take_stage(tower.graph, cut, 0, trained).graph;
   EXPECT_EQ(exchanges_of(first), 1);
-  EXPECT_EQ(first.with_role(Role::parameter).size(), 4u);
-  const auto& send = dynamic_cast<const ExchangeStages&>(*first.nodes().back().op);
+  EXPECT_EQ(first.with_role(graph::Role::parameter).size(), 4u);
+  const auto& send = dynamic_cast<const ops::ExchangeStages&>(*first.nodes().back().op);
   // One value goes to the next stage and, past it, to the last one.
   EXPECT_EQ(send.gives().size(), 2u);
   EXPECT_TRUE(send.gives_to_others());
-  Rewritten last = take_stage(tower.graph, cut, 2, trained);
+  ops::Rewritten last = take_stage(tower.graph, cut, 2, trained);
   EXPECT_EQ(last.graph.nodes().front().in.size(), 0u);
   EXPECT_EQ(last.graph.nodes().front().out.size(), 2u);
-  EXPECT_TRUE(last.graph.with_role(Role::input).empty());
+  EXPECT_TRUE(last.graph.with_role(graph::Role::input).empty());
   EXPECT_EQ(last.graph.outputs().size(), 1u);
   EXPECT_FALSE(first.outputs().size() > 0);
 }
@@ -74,7 +74,7 @@ TEST(Stages, SendWhatOthersReadAndGetItsGradient) {
 TEST(Stages, WithoutGradientsNothingComesBack) {
   const Tower tower(4);
   const Stages cut = cut_into_stages(tower.graph, 2);
-  const Graph first = take_stage(tower.graph, cut, 0, {}).graph;
+  const graph::Graph first = take_stage(tower.graph, cut, 0, {}).graph;
   EXPECT_FALSE(first.nodes().back().op->gives_to_others());
 }
 
@@ -102,4 +102,4 @@ TEST(Stages, KeepAsManyMicroBatchesAsThereAreStagesFromThemOn) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::split

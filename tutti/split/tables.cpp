@@ -13,7 +13,7 @@
 #include "tutti/ops/sequence/embedding.h"
 #include "tutti/ops/shape_ops.h"
 
-namespace tutti {
+namespace tutti::split {
 namespace {
 
 constexpr int kRowsTag = 15'000;  // behind the tags of parts of samples; gradients have odd tags
@@ -34,10 +34,10 @@ std::vector<TablePiece> cut_table(size_t table, const Shape& shape, double share
 /// Rewrites a graph whose lookups read tables that ranks share.
 class TableSharer {
  public:
-  TableSharer(const Graph& old, const TableRanks& ranks, bool kept)
+  TableSharer(const graph::Graph& old, const TableRanks& ranks, bool kept)
       : old_(old), ranks_(ranks), kept_(kept) {
-    for (const Node& node : old.nodes())
-      if (dynamic_cast<const EmbeddingBag*>(node.op.get())) lookups_.push_back(&node);
+    for (const graph::Node& node : old.nodes())
+      if (dynamic_cast<const ops::EmbeddingBag*>(node.op.get())) lookups_.push_back(&node);
   }
   bool is_needed() const { return !lookups_.empty(); }
 
@@ -45,11 +45,11 @@ class TableSharer {
     of_.resize(old_.values().size());
     deal();
     copy_bound();
-    for (const Node& node : old_.nodes()) {
-      if (!dynamic_cast<const EmbeddingBag*>(node.op.get())) {
-        std::vector<Value> in;
-        for (const Value v : node.in) in.push_back(read(v));
-        const std::vector<Value> out = graph().append(node.name, node.op, in);
+    for (const graph::Node& node : old_.nodes()) {
+      if (!dynamic_cast<const ops::EmbeddingBag*>(node.op.get())) {
+        std::vector<graph::Value> in;
+        for (const graph::Value v : node.in) in.push_back(read(v));
+        const std::vector<graph::Value> out = graph().append(node.name, node.op, in);
         for (size_t i = 0; i < out.size(); ++i) of(node.out[i]) = out[i];
       } else if (&node == lookups_.front()) {
         exchange_rows();
@@ -57,7 +57,7 @@ class TableSharer {
         exchange_vectors();
       }
     }
-    for (const Value v : old_.outputs()) graph().mark_output(read(v));
+    for (const graph::Value v : old_.outputs()) graph().mark_output(read(v));
     shared_.rewritten.of = std::move(of_);
     return std::move(shared_);
   }
@@ -65,29 +65,33 @@ class TableSharer {
  private:
   /// A lookup in one piece of a table, and the values that it reads and finds.
   struct Read {
-    const Node* node;
+    const graph::Node* node;
     TablePiece piece;
-    Value table;                              // only for pieces that this rank owns
-    std::vector<Value> rows, weights, found;  // by rank; for others' pieces only this rank's entry
-    const EmbeddingBag& op() const { return dynamic_cast<const EmbeddingBag&>(*node->op); }
-    Bag bag() const {
-      Bag bag = op().bag();
+    graph::Value table;  // only for pieces that this rank owns
+    std::vector<graph::Value> rows, weights,
+        found;  // by rank; for others' pieces only this rank's entry
+    const ops::EmbeddingBag& op() const {
+      return dynamic_cast<const ops::EmbeddingBag&>(*node->op);
+    }
+    ops::Bag bag() const {
+      ops::Bag bag = op().bag();
       bag.first = 0;
       bag.first_row = piece.first;
       return bag;
     }
   };
 
-  Graph& graph() { return shared_.rewritten.graph; }
-  Value& of(Value v) { return of_[static_cast<size_t>(v.id)]; }
+  graph::Graph& graph() { return shared_.rewritten.graph; }
+  graph::Value& of(graph::Value v) { return of_[static_cast<size_t>(v.id)]; }
   size_t me() const { return static_cast<size_t>(ranks_.rank); }
   bool is_mine(const Read& read) const { return read.piece.rank == ranks_.rank; }
 
   void deal() {
     std::vector<Shape> shapes;
-    for (const Node* node : lookups_) {
-      const Value table = node->in[0];
-      if (std::ranges::count_if(lookups_, [&](const Node* n) { return n->in[0] == table; }) > 1)
+    for (const graph::Node* node : lookups_) {
+      const graph::Value table = node->in[0];
+      if (std::ranges::count_if(lookups_, [&](const graph::Node* n) { return n->in[0] == table; }) >
+          1)
         throw ConfigError(
             fmt::format("the table '{}' is looked up in two places: on several ranks each table "
                         "has one",
@@ -101,62 +105,64 @@ class TableSharer {
   /// Copies the values that the caller binds, in order; tables with this rank's rows.
   void copy_bound() {
     for (size_t i = 0; i < old_.values().size(); ++i) {
-      const ValueInfo& info = old_.values()[i];
-      Value& made = of_[i];
+      const graph::ValueInfo& info = old_.values()[i];
+      graph::Value& made = of_[i];
       switch (info.role) {
-        case Role::input: made = graph().input(info.name, info.type.desc, info.type.batched); break;
-        case Role::parameter:
+        case graph::Role::input:
+          made = graph().input(info.name, info.type.desc, info.type.batched);
+          break;
+        case graph::Role::parameter:
           made = graph().parameter(info.name, info.type.desc.shape, info.init);
           break;
-        case Role::statistic:
+        case graph::Role::statistic:
           made = graph().statistic(info.name, info.type.desc.shape, info.init);
           break;
-        case Role::scalar: made = graph().scalar(info.name); break;
-        case Role::table:
+        case graph::Role::scalar: made = graph().scalar(info.name); break;
+        case graph::Role::table:
           for (Read& read : reads_)
             if (is_mine(read) && read.node->in[0].id == static_cast<int32_t>(i))
               made = read.table =
                   graph().table(info.name, Shape{read.piece.rows, info.type.desc.shape[1]},
                                 info.init, {read.piece.first, info.type.desc.shape[0]});
           break;
-        case Role::state:
-        case Role::gradient: CHECK(false, "'{}' in a forward graph", info.name);
-        case Role::result: break;
+        case graph::Role::state:
+        case graph::Role::gradient: CHECK(false, "'{}' in a forward graph", info.name);
+        case graph::Role::result: break;
       }
     }
   }
 
   /// Returns the row numbers of this rank's samples for a lookup.
-  Value own_rows(const Read& read) {
-    Value& made = columns_[read.node];
+  graph::Value own_rows(const Read& read) {
+    graph::Value& made = columns_[read.node];
     if (made.valid()) return made;
-    const Bag& bag = read.op().bag();
-    const Value all = of(read.node->in[1]);
+    const ops::Bag& bag = read.op().bag();
+    const graph::Value all = of(read.node->in[1]);
     CHECK(all.valid(), "{}: its rows are made by another lookup", read.node->name);
-    made = graph().append1(
-        read.node->name + ".rows",
-        std::make_shared<Slice>(std::vector<SliceRange>{{bag.first, bag.first + bag.count}}),
-        {all});
+    made = graph().append1(read.node->name + ".rows",
+                           std::make_shared<ops::Slice>(
+                               std::vector<ops::SliceRange>{{bag.first, bag.first + bag.count}}),
+                           {all});
     return made;
   }
 
   /// Fills rows and weights; pieces that this rank owns get those of all ranks' samples.
   void exchange_rows() {
-    std::vector<ExchangeParts::Give> gives;
-    std::vector<ExchangeParts::Get> gets;
-    std::vector<Value> given;
-    std::vector<std::pair<Value*, size_t>> received;  // destination, and index of the output
-    const auto send = [&](Value v, int rank) {
+    std::vector<ops::ExchangeParts::Give> gives;
+    std::vector<ops::ExchangeParts::Get> gets;
+    std::vector<graph::Value> given;
+    std::vector<std::pair<graph::Value*, size_t>> received;  // destination, and index of the output
+    const auto send = [&](graph::Value v, int rank) {
       gives.push_back({static_cast<int>(given.size()), rank});
       given.push_back(v);
     };
-    const auto receive = [&](Value& place, Value like, int rank) {
+    const auto receive = [&](graph::Value& place, graph::Value like, int rank) {
       received.emplace_back(&place, gets.size());
       gets.push_back({rank, graph().type(like)});
     };
     for (Read& read : reads_) {
-      const Value rows = own_rows(read);
-      const Value weights = read.op().bag().weighted ? of(read.node->in[2]) : Value{};
+      const graph::Value rows = own_rows(read);
+      const graph::Value weights = read.op().bag().weighted ? of(read.node->in[2]) : graph::Value{};
       CHECK(weights.valid() == read.op().bag().weighted,
             "{}: its weights are made behind the first lookup", read.node->name);
       read.rows.resize(static_cast<size_t>(ranks_.ranks));
@@ -176,8 +182,8 @@ class TableSharer {
     }
     if (given.empty()) given.push_back(own_rows(reads_.front()));
     if (ranks_.ranks == 1) return keep_rows();
-    const std::vector<Value> out = graph().append(
-        "tables.rows", std::make_shared<ExchangeBags>(kRowsTag, gives, gets, true), given);
+    const std::vector<graph::Value> out = graph().append(
+        "tables.rows", std::make_shared<ops::ExchangeBags>(kRowsTag, gives, gets, true), given);
     for (const auto& [place, i] : received) *place = out[i];
     keep_rows();
   }
@@ -186,8 +192,8 @@ class TableSharer {
     for (const Read& read : reads_)
       if (kept_ && is_mine(read))
         for (const auto* list : {&read.rows, &read.weights})
-          for (const Value v : *list)
-            if (v.valid() && graph()[v].role != Role::input) graph().mark_output(v);
+          for (const graph::Value v : *list)
+            if (v.valid() && graph()[v].role != graph::Role::input) graph().mark_output(v);
   }
 
   /// Looks rows up in the pieces that this rank owns, for the samples of all ranks.
@@ -196,9 +202,9 @@ class TableSharer {
       read.found.resize(static_cast<size_t>(ranks_.ranks));
       if (!is_mine(read)) continue;
       for (size_t rank = 0; rank < read.found.size(); ++rank) {
-        std::vector<Value> in{read.table, read.rows[rank]};
+        std::vector<graph::Value> in{read.table, read.rows[rank]};
         if (read.weights[rank].valid()) in.push_back(read.weights[rank]);
-        const auto op = std::make_shared<EmbeddingBag>(read.bag());
+        const auto op = std::make_shared<ops::EmbeddingBag>(read.bag());
         shared_.rank_of[op.get()] = static_cast<int>(rank);
         read.found[rank] =
             graph().append(fmt::format("{}.of{}", read.node->name, rank), op, in).front();
@@ -209,9 +215,9 @@ class TableSharer {
   /// Sends the vectors found to the ranks of the samples, this rank included: later nodes are then
   /// cut into the same bands, and sums have the same order, on any number of ranks.
   void exchange_vectors() {
-    std::vector<ExchangeParts::Give> gives;
-    std::vector<ExchangeParts::Get> gets;
-    std::vector<Value> given;
+    std::vector<ops::ExchangeParts::Give> gives;
+    std::vector<ops::ExchangeParts::Get> gets;
+    std::vector<graph::Value> given;
     for (const Read& read : reads_) {
       gets.push_back({read.piece.rank, old_.type(read.node->out[0])});
       for (int rank = 0; is_mine(read) && rank < ranks_.ranks; ++rank) {
@@ -220,32 +226,32 @@ class TableSharer {
       }
     }
     if (given.empty()) given.push_back(own_rows(reads_.front()));
-    const std::vector<Value> out = graph().append(
-        "tables.vectors", std::make_shared<ExchangeBags>(kRowsTag + 2, gives, gets), given);
+    const std::vector<graph::Value> out = graph().append(
+        "tables.vectors", std::make_shared<ops::ExchangeBags>(kRowsTag + 2, gives, gets), given);
     for (size_t r = 0; r < reads_.size(); ++r) pieces_[reads_[r].node->out[0].id].push_back(out[r]);
   }
 
   /// Returns the value that a node reads for the old one. Adds pieces of a table up where they are
   /// first read, so that nothing waits for them before.
-  Value read(Value v) {
-    Value& value = of(v);
+  graph::Value read(graph::Value v) {
+    graph::Value& value = of(v);
     const auto pieces = pieces_.find(v.id);
     if (value.valid() || pieces == pieces_.end()) return value;
-    for (const Value piece : pieces->second)
-      value = value.valid()
-                  ? graph().append1(old_[v].name + ".sum", std::make_shared<Add>(), {value, piece})
-                  : piece;
+    for (const graph::Value piece : pieces->second)
+      value = value.valid() ? graph().append1(old_[v].name + ".sum", std::make_shared<ops::Add>(),
+                                              {value, piece})
+                            : piece;
     return value;
   }
 
-  const Graph& old_;
+  const graph::Graph& old_;
   const TableRanks ranks_;
   const bool kept_;
-  std::vector<const Node*> lookups_;
+  std::vector<const graph::Node*> lookups_;
   std::vector<Read> reads_;  // by table and rows
-  std::map<const Node*, Value> columns_;
-  std::map<int32_t, std::vector<Value>> pieces_;  // a lookup's results, in the order of rows
-  std::vector<Value> of_;
+  std::map<const graph::Node*, graph::Value> columns_;
+  std::map<int32_t, std::vector<graph::Value>> pieces_;  // a lookup's results, in the order of rows
+  std::vector<graph::Value> of_;
   SharedTables shared_;
 };
 
@@ -278,13 +284,13 @@ std::vector<TablePiece> deal_tables(std::span<const Shape> tables, int ranks) {
   return pieces;
 }
 
-SharedTables share_tables(const Graph& graph, const TableRanks& ranks, bool kept) {
+SharedTables share_tables(const graph::Graph& graph, const TableRanks& ranks, bool kept) {
   TableSharer sharer(graph, ranks, kept);
   if (sharer.is_needed()) return sharer.build();
   SharedTables same{{graph, {}}, {}};
   for (size_t i = 0; i < graph.values().size(); ++i)
-    same.rewritten.of.push_back(Value{static_cast<int32_t>(i)});
+    same.rewritten.of.push_back(graph::Value{static_cast<int32_t>(i)});
   return same;
 }
 
-}  // namespace tutti
+}  // namespace tutti::split

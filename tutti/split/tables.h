@@ -9,7 +9,7 @@
 
 #include "tutti/ops/fusion/fuse.h"
 
-namespace tutti {
+namespace tutti::split {
 
 struct TableRanks {
   int ranks = 1, rank = 0;
@@ -29,8 +29,8 @@ struct TablePiece {
 std::vector<TablePiece> deal_tables(std::span<const Shape> tables, int ranks);
 
 struct SharedTables {
-  Rewritten rewritten;
-  std::map<const Op*, int> rank_of;  ///< by lookup: the rank whose samples it is for
+  ops::Rewritten rewritten;
+  std::map<const graph::Op*, int> rank_of;  ///< by lookup: the rank whose samples it is for
 };
 
 /// Rewrites a rank's forward graph, before differentiate(). Keeps the rank's own tables, looks rows
@@ -38,6 +38,6 @@ struct SharedTables {
 /// because the update reads them. A graph without tables is returned unchanged. A single rank
 /// exchanges vectors with itself, too, so that its bands equal those of several. Throws ConfigError
 /// for a table that is looked up in two places.
-SharedTables share_tables(const Graph& graph, const TableRanks& ranks, bool kept);
+SharedTables share_tables(const graph::Graph& graph, const TableRanks& ranks, bool kept);
 
-}  // namespace tutti
+}  // namespace tutti::split

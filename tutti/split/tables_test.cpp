@@ -8,7 +8,7 @@
 #include "tutti/ops/parts.h"
 #include "tutti/ops/sequence/embedding.h"
 
-namespace tutti {
+namespace tutti::split {
 namespace {
 
 TEST(Tables, AreDealtOutWholeByBytes) {
@@ -45,12 +45,12 @@ TEST(Tables, AreCutByRowsWhereOneIsLargerThanAShare) {
 }
 
 /// Makes two lookups, of 3 and 90 rows, and adds their results.
-Graph two_lookups() {
-  Graph graph;
-  const Value rows = graph.input("rows", {DType::i32, {5, 3}, {}});
-  const auto look_up = [&](const std::string& name, int64_t length, const Bag& bag) {
-    const Value table = graph.table(name + ".weight", {length, 2}, {});
-    return graph.append1(name, std::make_shared<EmbeddingBag>(bag), {table, rows});
+graph::Graph two_lookups() {
+  graph::Graph graph;
+  const graph::Value rows = graph.input("rows", {DType::i32, {5, 3}, {}});
+  const auto look_up = [&](const std::string& name, int64_t length, const ops::Bag& bag) {
+    const graph::Value table = graph.table(name + ".weight", {length, 2}, {});
+    return graph.append1(name, std::make_shared<ops::EmbeddingBag>(bag), {table, rows});
   };
   look_up("a", 3, {.first = 0});
   graph.mark_output(look_up("b", 90, {.first = 1, .count = 2, .mean = true}));
@@ -58,43 +58,44 @@ Graph two_lookups() {
 }
 
 TEST(Tables, ARankKeepsItsOwnRowsAndReadsThemForAll) {
-  const Graph whole = two_lookups();
+  const graph::Graph whole = two_lookups();
   int64_t rows = 0;
   for (int rank = 0; rank < 3; ++rank) {
     const SharedTables shared = share_tables(whole, {3, rank}, true);
-    const Graph& graph = shared.rewritten.graph;
+    const graph::Graph& graph = shared.rewritten.graph;
     int exchanges = 0, lookups = 0;
-    for (const Node& node : graph.nodes()) {
-      exchanges += dynamic_cast<const ExchangeBags*>(node.op.get()) != nullptr;
-      const auto* lookup = dynamic_cast<const EmbeddingBag*>(node.op.get());
+    for (const graph::Node& node : graph.nodes()) {
+      exchanges += dynamic_cast<const ops::ExchangeBags*>(node.op.get()) != nullptr;
+      const auto* lookup = dynamic_cast<const ops::EmbeddingBag*>(node.op.get());
       if (!lookup) continue;
       EXPECT_EQ(shared.rank_of.at(lookup), lookups++ % 3);
       EXPECT_EQ(lookup->bag().first_row, graph[node.in[0]].rows.first);
     }
     EXPECT_EQ(exchanges, 2);
-    for (const Value t : graph.with_role(Role::table)) {
+    for (const graph::Value t : graph.with_role(graph::Role::table)) {
       EXPECT_EQ(graph[t].rows.all, graph[t].name == "a.weight" ? 3 : 90);
       rows += graph.shape(t)[0];
     }
-    EXPECT_EQ(lookups, 3 * std::ssize(graph.with_role(Role::table)));
+    EXPECT_EQ(lookups, 3 * std::ssize(graph.with_role(graph::Role::table)));
     EXPECT_EQ(graph.shape(graph.outputs().back()), (Shape{5, 2}));
   }
   EXPECT_EQ(rows, 93);
-  const Graph alone = share_tables(whole, {1, 0}, true).rewritten.graph;
+  const graph::Graph alone = share_tables(whole, {1, 0}, true).rewritten.graph;
   EXPECT_EQ(std::ranges::count_if(
-                alone.nodes(), [](const Node& node) { return node.op->name() == "exchange_bags"; }),
+                alone.nodes(),
+                [](const graph::Node& node) { return node.op->name() == "exchange_bags"; }),
             1)
       << "with itself";
 }
 
 TEST(Tables, OneLookupOfATable) {
-  Graph graph;
-  const Value rows = graph.input("rows", {DType::i32, {5, 2}, {}});
-  const Value table = graph.table("t.weight", {9, 2}, {});
-  graph.append1("a", std::make_shared<EmbeddingBag>(Bag{.first = 0}), {table, rows});
-  graph.append1("b", std::make_shared<EmbeddingBag>(Bag{.first = 1}), {table, rows});
+  graph::Graph graph;
+  const graph::Value rows = graph.input("rows", {DType::i32, {5, 2}, {}});
+  const graph::Value table = graph.table("t.weight", {9, 2}, {});
+  graph.append1("a", std::make_shared<ops::EmbeddingBag>(ops::Bag{.first = 0}), {table, rows});
+  graph.append1("b", std::make_shared<ops::EmbeddingBag>(ops::Bag{.first = 1}), {table, rows});
   EXPECT_THROW(share_tables(graph, {2, 0}, true), ConfigError);
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::split

@@ -12,7 +12,7 @@
 #include "tutti/graph/graph.h"
 #include "tutti/graph/tensor_slice.h"
 
-namespace tutti {
+namespace tutti::split {
 
 /// How ranks share a node.
 enum class TensorCut : uint8_t {
@@ -26,16 +26,16 @@ enum class TensorCut : uint8_t {
 };
 
 struct TensorRule {
-  std::vector<TensorCut> nodes;                         ///< by node
-  std::map<int32_t, std::vector<ChannelBlock>> blocks;  ///< by value that ranks share
+  std::vector<TensorCut> nodes;                                ///< by node
+  std::map<int32_t, std::vector<graph::ChannelBlock>> blocks;  ///< by value that ranks share
   int64_t columns = 0, rows = 0, heads = 0;  ///< numbers of layers, attentions among them
   bool vocabulary = false;
 };
 
-TensorRule find_tensor_rule(const Graph& graph, int ranks);
+TensorRule find_tensor_rule(const graph::Graph& graph, int ranks);
 
 /// Whether the node is a layer with inputs (x, weight, [bias]) that makes each position's channels
 /// from the same position: a convolution of width 1, or a dense layer of vectors.
-bool is_linear(const Graph& graph, const Node& node);
+bool is_linear(const graph::Graph& graph, const graph::Node& node);
 
-}  // namespace tutti
+}  // namespace tutti::split

@@ -10,18 +10,18 @@
 #include "tutti/ops/fusion/fuse.h"
 #include "tutti/split/grid.h"
 
-namespace tutti {
+namespace tutti::split {
 
 struct SplitTensors {
-  Rewritten rewritten;
-  TensorSlices slices;  ///< empty if nothing is shared
-  std::string text;     ///< which layers ranks share and which not, for the log
+  ops::Rewritten rewritten;
+  graph::TensorSlices slices;  ///< empty if nothing is shared
+  std::string text;            ///< which layers ranks share and which not, for the log
 };
 
 /// Rewrites a whole forward graph, before differentiate() and before samples are cut into slabs.
 /// Which layers are shared follows from the graph (tensor_rule.h); every rank computes everything
 /// else, and the loss, identically, and gets the same gradients for it. A grid without tensors
 /// returns the graph unchanged. Throws ConfigError if ranks can share no layer.
-SplitTensors split_tensors(const Graph& graph, const PartGrid& grid);
+SplitTensors split_tensors(const graph::Graph& graph, const PartGrid& grid);
 
-}  // namespace tutti
+}  // namespace tutti::split

@@ -16,18 +16,19 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Returns why a run's numbers may not be used; empty if they may.
-std::string unfinished(const RunLog& log) {
+std::string unfinished(const trace::RunLog& log) {
   if (!log.stop) return "its record has no run_stop: it was killed or still runs";
-  if (log.stop->status == RunStatus::done || log.stop->status == RunStatus::target_missed)
+  if (log.stop->status == trace::RunStatus::done ||
+      log.stop->status == trace::RunStatus::target_missed)
     return "";
-  if (log.stop->status == RunStatus::requeue) return "stopped early, with a checkpoint";
+  if (log.stop->status == trace::RunStatus::requeue) return "stopped early, with a checkpoint";
   return log.stop->reason.empty() ? "its record says that it failed" : log.stop->reason;
 }
 
 /// Returns a replay's record as the described machine would have written it: replicas become ranks,
 /// and times the virtual ones. Returns other records unchanged.
-RunLog as_on_machine(RunLog log) {
-  RunStart& start = log.start;
+trace::RunLog as_on_machine(trace::RunLog log) {
+  trace::RunStart& start = log.start;
   if (start.replayed_on.empty()) return log;
   start.ranks = start.replicas;
   start.threads_per_rank = 1;
@@ -37,7 +38,7 @@ RunLog as_on_machine(RunLog log) {
   log.steps.clear();  // their times are of the machine at hand
   log.arrivals.clear();
   log.machine.clear();
-  for (EpochRecord& epoch : log.epochs) {
+  for (trace::EpochRecord& epoch : log.epochs) {
     epoch.seconds = epoch.virtual_seconds;
     epoch.comm_exposed_seconds = epoch.virtual_waiting_seconds;
     epoch.compute_seconds = epoch.virtual_seconds - epoch.virtual_waiting_seconds;
@@ -46,12 +47,12 @@ RunLog as_on_machine(RunLog log) {
   }
   // If a run ends within its first epoch, the last evaluation gives its speed.
   if (log.epochs.empty() && !log.evals.empty()) {
-    const EvalRecord& last = log.evals.back();
+    const trace::EvalRecord& last = log.evals.back();
     log.steps.push_back({.step = last.step,
                          .samples_per_s = last.epoch * static_cast<double>(start.train_samples) /
                                           last.virtual_seconds});
   }
-  for (EvalRecord& eval : log.evals)
+  for (trace::EvalRecord& eval : log.evals)
     eval.seconds = 0, eval.wall_seconds = eval.train_seconds = eval.virtual_seconds;
   return log;
 }
@@ -61,7 +62,7 @@ RunSummary read_summary(const std::string& path) {
   try {
     run.log = read_measured(path);
     run.failure = unfinished(run.log);
-    run.stopped = run.log.stop && run.log.stop->status == RunStatus::requeue;
+    run.stopped = run.log.stop && run.log.stop->status == trace::RunStatus::requeue;
   } catch (const IoError& error) {
     run.log.path = path;
     run.failure = error.what();
@@ -78,7 +79,7 @@ std::vector<std::string> records_below(const std::string& directory) {
     if (at->is_directory(unknown) &&
         at->path().filename().string().find(".attempt-") != std::string::npos)
       at.disable_recursion_pending();
-    else if (at->path().filename() == kRecordFile)
+    else if (at->path().filename() == trace::kRecordFile)
       paths.push_back(at->path().string());
   }
   if (failed) throw IoError(fmt::format("{}: {}", directory, failed.message()));
@@ -90,19 +91,21 @@ std::vector<std::string> records_below(const std::string& directory) {
 std::vector<std::string> records_of_study(const std::string& directory) {
   std::vector<std::string> paths;
   for (const RunFolder& run : study_runs(directory))
-    if (const std::string path = run.path + "/" + kRecordFile; is_there(path))
+    if (const std::string path = run.path + "/" + trace::kRecordFile; is_there(path))
       paths.push_back(path);
   return paths;
 }
 
 }  // namespace
 
-RunLog read_measured(const std::string& path) { return as_on_machine(read_run(path)); }
+trace::RunLog read_measured(const std::string& path) {
+  return as_on_machine(trace::read_run(path));
+}
 
 std::vector<RunSummary> collect(const std::vector<LaunchResult>& launched) {
   std::vector<RunSummary> runs;
   for (const LaunchResult& result : launched) {
-    const std::string path = result.run.directory + "/" + kRecordFile;
+    const std::string path = result.run.directory + "/" + trace::kRecordFile;
     RunSummary run;
     run.log.path = path;
     if (result.outcome == Outcome::finished || result.outcome == Outcome::kept || is_there(path))
@@ -132,7 +135,7 @@ std::vector<RunSummary> collect_directory(const std::string& directory) {
           fmt::format("there is no folder {}; --collect needs --output-dir FOLDER, the folder in "
                       "which a study or the runs to compare lie",
                       directory));
-    if (is_there(directory + "/" + kRecordFile))
+    if (is_there(directory + "/" + trace::kRecordFile))
       throw ConfigError(
           fmt::format("'{}' holds a single run of 'tutti train' and no study: give --collect the "
                       "folder in which a study or the runs to compare lie",
@@ -140,7 +143,8 @@ std::vector<RunSummary> collect_directory(const std::string& directory) {
     paths = records_below(directory);
   }
   if (paths.empty())
-    throw IoError(fmt::format("{}: no {} below it; where are the runs?", directory, kRecordFile));
+    throw IoError(
+        fmt::format("{}: no {} below it; where are the runs?", directory, trace::kRecordFile));
   std::sort(paths.begin(), paths.end());
   std::vector<RunSummary> runs;
   std::map<Size, int> repeats;

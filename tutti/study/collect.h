@@ -11,7 +11,7 @@ namespace tutti::study {
 
 /// Reads a record as the study uses it: a replay's record as if its machine had written it, with a
 /// rank per replica and virtual times. Throws as read_run does.
-RunLog read_measured(const std::string& path);
+trace::RunLog read_measured(const std::string& path);
 
 /// Returns one entry per launched run, with the reason if it does not count.
 std::vector<RunSummary> collect(const std::vector<LaunchResult>& launched);

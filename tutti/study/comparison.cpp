@@ -173,7 +173,7 @@ std::string comparison_csv(const std::vector<ComparedStudy>& studies) {
     if (text.empty()) text = "study," + rows.substr(0, heading);
     for (size_t at = heading; at < rows.size();) {
       const size_t end = rows.find('\n', at) + 1;
-      text += csv_cell(study.name) + "," + rows.substr(at, end - at);
+      text += trace::csv_cell(study.name) + "," + rows.substr(at, end - at);
       at = end;
     }
   }
@@ -212,7 +212,7 @@ int compare_studies(const ComparisonFlags& flags) {
   const std::vector<ComparedStudy> studies = read_studies(flags);
   const ReportText text{.title = fmt::format("{} scaling studies", studies.size()),
                         .command = flags.command,
-                        .made = iso_time(unix_now()),
+                        .made = trace::iso_time(trace::unix_now()),
                         .directory = flags.output_dir};
   std::error_code failed;
   fs::create_directories(flags.output_dir, failed);

@@ -25,7 +25,7 @@ class ComparisonTest : public testing::Test {
     for (const int ranks : {1, 2}) {
       const fs::path run = root_ / folder / "runs" / fmt::format("n{:04}-r1", ranks);
       fs::create_directories(run);
-      std::ofstream record(run / kRecordFile);
+      std::ofstream record(run / trace::kRecordFile);
       const auto line = [&](const std::string& event) {
         record << "{\"schema\":1,\"event\":" << event << "}\n";
       };

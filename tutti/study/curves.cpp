@@ -27,7 +27,7 @@ std::vector<CurvePoint> common_points(const std::map<double, Samples>& samples, 
 std::vector<CurvePoint> quality_curve(const Runs& runs, const std::string& metric) {
   std::map<double, Samples> samples;
   for (const RunSummary* run : runs)
-    for (const EvalRecord& eval : run->log.evals)
+    for (const trace::EvalRecord& eval : run->log.evals)
       if (const double value = eval.value(metric); std::isfinite(value)) {
         samples[eval.epoch].values.push_back(value);
         samples[eval.epoch].seconds.push_back(eval.wall_seconds);
@@ -38,7 +38,7 @@ std::vector<CurvePoint> quality_curve(const Runs& runs, const std::string& metri
 std::vector<CurvePoint> loss_curve(const Runs& runs) {
   std::map<double, Samples> samples;
   for (const RunSummary* run : runs)
-    for (const EpochRecord& epoch : run->log.epochs)
+    for (const trace::EpochRecord& epoch : run->log.epochs)
       if (!epoch.partial && std::isfinite(epoch.train_loss))
         samples[static_cast<double>(epoch.epoch)].values.push_back(epoch.train_loss);
   return common_points(samples, runs.size());
@@ -53,7 +53,7 @@ Lateness arrivals_of(const Runs& runs) {
     const auto& lines = run->log.arrivals;
     // The first line holds start-up costs; it is left out if there are others.
     for (size_t i = lines.size() > 1 ? 1 : 0; i < lines.size(); ++i) {
-      const ArrivalsRecord& line = lines[i];
+      const trace::ArrivalsRecord& line = lines[i];
       found.steps += line.steps;
       waited += line.waited_ms * static_cast<double>(line.steps);
       waited_for_late += line.waited_for_late_ms * static_cast<double>(line.steps);

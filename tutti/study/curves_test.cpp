@@ -8,7 +8,7 @@ namespace {
 RunSummary run_with(const std::vector<double>& accuracies, double seconds) {
   RunSummary run;
   for (size_t i = 0; i < accuracies.size(); ++i) {
-    EvalRecord eval;
+    trace::EvalRecord eval;
     eval.epoch = static_cast<double>(i + 1);
     eval.accuracy = accuracies[i];
     eval.wall_seconds = seconds * eval.epoch;

@@ -132,7 +132,7 @@ std::string runs_words(const StudyResult& result) {
 
 /// Lists the different values of a fact over the runs.
 std::string over_runs(const StudyResult& result,
-                      const std::function<std::string(const RunStart&)>& get) {
+                      const std::function<std::string(const trace::RunStart&)>& get) {
   std::set<std::string> values;
   for (const RunSummary& run : result.runs)
     if (const std::string value = get(run.log.start); !value.empty()) values.insert(value);
@@ -142,10 +142,10 @@ std::string over_runs(const StudyResult& result,
 std::string dates(const StudyResult& result) {
   std::string first, last;
   for (const RunSummary& run : result.runs) {
-    if (run.log.start.time > 0 && (first.empty() || iso_time(run.log.start.time) < first))
-      first = iso_time(run.log.start.time);
-    if (run.log.stop && run.log.stop->time > 0 && iso_time(run.log.stop->time) > last)
-      last = iso_time(run.log.stop->time);
+    if (run.log.start.time > 0 && (first.empty() || trace::iso_time(run.log.start.time) < first))
+      first = trace::iso_time(run.log.start.time);
+    if (run.log.stop && run.log.stop->time > 0 && trace::iso_time(run.log.stop->time) > last)
+      last = trace::iso_time(run.log.stop->time);
   }
   return first.empty() ? "" : first + (last.empty() ? "" : " to " + last);
 }
@@ -180,7 +180,7 @@ std::string percent(double share) {
   return std::isfinite(share) ? fmt::format("{:.0f} %", 100 * share) : "-";
 }
 
-std::string target_words(const Target& target, const std::string& judge) {
+std::string target_words(const trace::Target& target, const std::string& judge) {
   return fmt::format("{} {} {}", metric_words(target.metric, judge),
                      target.higher_is_better ? "≥" : "≤", target.value);
 }
@@ -194,26 +194,27 @@ Facts header_facts(const StudyResult& result, const ReportText& text) {
   }
   if (result.target) facts.emplace_back("Target", stop_words(result));
   facts.emplace_back("Runs", runs_words(result));
-  facts.emplace_back("Machine", over_runs(result, [](const RunStart& s) { return s.machine; }));
+  facts.emplace_back("Machine",
+                     over_runs(result, [](const trace::RunStart& s) { return s.machine; }));
   facts.emplace_back("Made", text.made);
   drop_empty(facts);
   return facts;
 }
 
 Facts provenance(const StudyResult& result, const ReportText& text) {
-  const auto fact = [&](std::string RunStart::*member) {
-    return over_runs(result, [member](const RunStart& start) { return start.*member; });
+  const auto fact = [&](std::string trace::RunStart::*member) {
+    return over_runs(result, [member](const trace::RunStart& start) { return start.*member; });
   };
   Facts facts;
   facts.emplace_back("Command", text.command);
   facts.emplace_back("Runs from", dates(result));
-  facts.emplace_back("Tutti", fact(&RunStart::version));
-  facts.emplace_back("Git commit", fact(&RunStart::git));
-  facts.emplace_back("Compiler", fact(&RunStart::compiler));
-  facts.emplace_back("MPI", fact(&RunStart::mpi));
-  facts.emplace_back("oneDNN", fact(&RunStart::onednn));
-  facts.emplace_back("Machine", fact(&RunStart::machine));
-  facts.emplace_back("Hosts", over_runs(result, [](const RunStart& s) {
+  facts.emplace_back("Tutti", fact(&trace::RunStart::version));
+  facts.emplace_back("Git commit", fact(&trace::RunStart::git));
+  facts.emplace_back("Compiler", fact(&trace::RunStart::compiler));
+  facts.emplace_back("MPI", fact(&trace::RunStart::mpi));
+  facts.emplace_back("oneDNN", fact(&trace::RunStart::onednn));
+  facts.emplace_back("Machine", fact(&trace::RunStart::machine));
+  facts.emplace_back("Hosts", over_runs(result, [](const trace::RunStart& s) {
                        return fmt::format(
                            "{}",
                            fmt::join(std::set<std::string>(s.hosts.begin(), s.hosts.end()), ", "));
@@ -221,9 +222,9 @@ Facts provenance(const StudyResult& result, const ReportText& text) {
   facts.emplace_back("Threads per rank", per_size(result, [](const ScaleRow& row) {
                        return fmt::to_string(row.threads_per_rank);
                      }));
-  facts.emplace_back("Binding of rank 0", fact(&RunStart::binding));
-  facts.emplace_back("Communication moved by", fact(&RunStart::progress));
-  facts.emplace_back("Replicas stay together", fact(&RunStart::synchronisation));
+  facts.emplace_back("Binding of rank 0", fact(&trace::RunStart::binding));
+  facts.emplace_back("Communication moved by", fact(&trace::RunStart::progress));
+  facts.emplace_back("Replicas stay together", fact(&trace::RunStart::synchronisation));
   drop_empty(facts);
   return facts;
 }

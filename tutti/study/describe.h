@@ -19,7 +19,7 @@ std::string number(double value);
 std::string percent(double share);
 
 /// Returns text like "test accuracy ≥ 0.9".
-std::string target_words(const Target& target, const std::string& judge);
+std::string target_words(const trace::Target& target, const std::string& judge);
 
 using Facts = std::vector<std::pair<std::string, std::string>>;  ///< heading, sentence
 /// Returns how it scales, batch and learning rate per size, target, runs.

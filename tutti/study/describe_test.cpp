@@ -19,7 +19,7 @@ ScaleRow scale_row(int ranks, int64_t local, int64_t global) {
 StudyResult weak() {
   StudyResult result;
   result.mode = "weak";
-  result.target = Target{.metric = "accuracy", .value = 0.9, .higher_is_better = true};
+  result.target = trace::Target{.metric = "accuracy", .value = 0.9, .higher_is_better = true};
   result.rows = {scale_row(1, 32, 32), scale_row(2, 32, 64)};
   result.base_ranks = 1;
   return result;

@@ -141,7 +141,7 @@ class Launcher {
 
  private:
   std::string result_of(const PlannedRun& run) const {
-    return result_text(read_measured(run.directory + "/" + kRecordFile), options_.target);
+    return result_text(read_measured(run.directory + "/" + trace::kRecordFile), options_.target);
   }
 
   /// Whether the run in the folder is continued; reports it if that may surprise.
@@ -202,7 +202,7 @@ class Launcher {
                         ? fmt::format("{} ranks, repeat {}", run.size().text(), run.repeat)
                         : "");
     Child child(command);
-    RecordTail record(run.directory + "/" + kRecordFile);
+    RecordTail record(run.directory + "/" + trace::kRecordFile);
     const Ended end = follow(child, console, options_, [&](double seconds) {
       record.read();
       display_.update(index, fmt::format("{}, {:.0f} s", record.text(options_.epochs), seconds));

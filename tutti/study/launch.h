@@ -31,7 +31,7 @@ struct LaunchOptions {
   double grace_seconds = 30;
   bool show_output = false;  ///< print the runs' own lines, too
   StudyDisplay::Settings display{};
-  std::optional<Target> target{};
+  std::optional<trace::Target> target{};
   int64_t epochs = 0;     ///< epochs of a run, for the display; 0: unknown
   size_t runs_after = 0;  ///< runs of later studies, for the estimate of remaining time
   /// `wanted` returns the configuration that a run would have now, `found` that of an earlier run's

@@ -186,7 +186,7 @@ TEST_F(LaunchTest, OneLineForEachRunAndTheEndOfAFailedOnesLog) {
   std::FILE* shown = std::tmpfile();
   LaunchOptions options;
   options.display = {.out = shown};
-  options.target = Target{};
+  options.target = trace::Target{};
   options.target->value = 0.5;
   const std::string end =
       R"(printf '%s\n' '{"schema":1,"event":"run_start","ranks":1}' )"

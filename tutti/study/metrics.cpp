@@ -33,60 +33,62 @@ std::vector<double> steady(const Events& events, double Events::value_type::*mem
   return without_first(measured(events, [member](const auto& event) { return event.*member; }));
 }
 
-std::vector<EpochRecord> whole_epochs(const RunLog& log) {
-  std::vector<EpochRecord> whole;
-  for (const EpochRecord& epoch : log.epochs)
+std::vector<trace::EpochRecord> whole_epochs(const trace::RunLog& log) {
+  std::vector<trace::EpochRecord> whole;
+  for (const trace::EpochRecord& epoch : log.epochs)
     if (!epoch.partial) whole.push_back(epoch);
   return whole;
 }
 
 double mean(const std::vector<double>& values) { return spread(values).mean; }
 
-StepParts step_parts(const RunLog& log) {
+StepParts step_parts(const trace::RunLog& log) {
   StepParts parts;
   if (!log.steps.empty()) {
-    parts.total = mean(steady(log.steps, &StepRecord::step_ms));
-    parts.compute = mean(steady(log.steps, &StepRecord::compute_ms));
-    parts.comm_exposed = mean(steady(log.steps, &StepRecord::comm_exposed_ms));
-    parts.data_wait = mean(steady(log.steps, &StepRecord::data_wait_ms));
-    parts.other = mean(steady(log.steps, &StepRecord::other_ms));
+    parts.total = mean(steady(log.steps, &trace::StepRecord::step_ms));
+    parts.compute = mean(steady(log.steps, &trace::StepRecord::compute_ms));
+    parts.comm_exposed = mean(steady(log.steps, &trace::StepRecord::comm_exposed_ms));
+    parts.data_wait = mean(steady(log.steps, &trace::StepRecord::data_wait_ms));
+    parts.other = mean(steady(log.steps, &trace::StepRecord::other_ms));
     return parts;
   }
   const auto epochs = whole_epochs(log);
   if (epochs.empty() || epochs.back().step <= 0 || epochs.back().epoch <= 0) return parts;
   const double steps_per_epoch =
       static_cast<double>(epochs.back().step) / static_cast<double>(epochs.back().epoch);
-  const auto per_step = [&](double EpochRecord::*member) {
+  const auto per_step = [&](double trace::EpochRecord::*member) {
     return mean(steady(epochs, member)) * 1e3 / steps_per_epoch;
   };
-  return {per_step(&EpochRecord::seconds), per_step(&EpochRecord::compute_seconds),
-          per_step(&EpochRecord::comm_exposed_seconds), per_step(&EpochRecord::data_wait_seconds),
-          per_step(&EpochRecord::other_seconds)};
+  return {per_step(&trace::EpochRecord::seconds), per_step(&trace::EpochRecord::compute_seconds),
+          per_step(&trace::EpochRecord::comm_exposed_seconds),
+          per_step(&trace::EpochRecord::data_wait_seconds),
+          per_step(&trace::EpochRecord::other_seconds)};
 }
 
-bool same_target(const Target& a, const Target& b) {
+bool same_target(const trace::Target& a, const trace::Target& b) {
   return a.metric == b.metric && a.value == b.value && a.higher_is_better == b.higher_is_better;
 }
 
 /// Finds the first evaluation that reached the target, not the one that training noted, because a
 /// resumed run may have had another target.
-std::optional<TargetReached> find_reach(const RunLog& log, const Target& target) {
-  for (const EvalRecord& eval : log.evals)
+std::optional<trace::TargetReached> find_reach(const trace::RunLog& log,
+                                               const trace::Target& target) {
+  for (const trace::EvalRecord& eval : log.evals)
     if (target.reached_by(eval.value(target.metric)))  // false for NaN
-      return TargetReached{eval.time,         eval.epoch,         eval.step,
-                           eval.wall_seconds, eval.train_seconds, eval.value(target.metric)};
+      return trace::TargetReached{eval.time,         eval.epoch,         eval.step,
+                                  eval.wall_seconds, eval.train_seconds, eval.value(target.metric)};
   return std::nullopt;
 }
 
 /// Whether its own target ended the run: a resumed run may have gone on from there, or found that
 /// it was at its last step anyway.
-bool ended_at_own_target(const RunLog& log) {
+bool ended_at_own_target(const trace::RunLog& log) {
   if (!log.target_reached || log.evals.empty()) return false;
-  if (log.stop && log.stop->status == RunStatus::target_missed) return false;
+  if (log.stop && log.stop->status == trace::RunStatus::target_missed) return false;
   return log.target_reached->step == log.evals.back().step;
 }
 
-bool oversubscribed(const RunStart& start) {
+bool oversubscribed(const trace::RunStart& start) {
   if (start.oversubscribed) return true;
   if (start.cores_per_host <= 0) return false;
   const int hosts = std::max<int>(1, static_cast<int>(start.hosts.size()));
@@ -95,13 +97,13 @@ bool oversubscribed(const RunStart& start) {
 
 }  // namespace
 
-Measure measure_of(const std::optional<Target>& target, const RunStart& start) {
+Measure measure_of(const std::optional<trace::Target>& target, const trace::RunStart& start) {
   if (target) return {target->metric, target->higher_is_better};
   if (!start.metric.empty()) return {start.metric, start.higher_is_better};
   return start.target ? measure_of(start.target, start) : Measure{};
 }
 
-std::string judge_of(const RunLog& log) {
+std::string judge_of(const trace::RunLog& log) {
   return log.start.validation_samples ? "validation" : "test";
 }
 
@@ -111,17 +113,18 @@ std::string metric_words(const std::string& metric, const std::string& judge) {
 
 double core_seconds(const RunSummary& run) {
   return run.reach ? run.reach->wall_seconds * run.ranks() * run.log.start.threads_per_rank
-                   : kNotMeasured;
+                   : trace::kNotMeasured;
 }
 
-void measure_run(RunSummary& run, const std::optional<Target>& target, const Measure& measure) {
+void measure_run(RunSummary& run, const std::optional<trace::Target>& target,
+                 const Measure& measure) {
   const auto epochs = whole_epochs(run.log);
   // Virtual times have neither start-up costs nor outliers, and only some epochs have meetings.
   run.epoch_seconds =
       run.log.start.replayed_on.empty()
-          ? median(steady(epochs, &EpochRecord::seconds))
-          : mean(measured(epochs, [](const EpochRecord& epoch) { return epoch.seconds; }));
-  run.timed_epochs = spread(steady(epochs, &EpochRecord::seconds));
+          ? median(steady(epochs, &trace::EpochRecord::seconds))
+          : mean(measured(epochs, [](const trace::EpochRecord& epoch) { return epoch.seconds; }));
+  run.timed_epochs = spread(steady(epochs, &trace::EpochRecord::seconds));
   run.machine = machine_of(run.log);
   run.first_epoch_only =
       epochs.size() == 1 && epochs.front().epoch == 1 && run.log.start.replayed_on.empty();
@@ -129,17 +132,17 @@ void measure_run(RunSummary& run, const std::optional<Target>& target, const Mea
   if (!epochs.empty())
     run.samples_per_s = epochs.front().samples_per_s * epochs.front().seconds / run.epoch_seconds;
   if (std::isnan(run.samples_per_s))
-    run.samples_per_s = median(steady(run.log.steps, &StepRecord::samples_per_s));
+    run.samples_per_s = median(steady(run.log.steps, &trace::StepRecord::samples_per_s));
   run.step = step_parts(run.log);
-  const auto rates = measured(run.log.steps, [](const StepRecord& step) { return step.lr; });
+  const auto rates = measured(run.log.steps, [](const trace::StepRecord& step) { return step.lr; });
   if (!rates.empty()) run.peak_learning_rate = *std::max_element(rates.begin(), rates.end());
-  for (const NoiseRecord& line : run.log.noise)
+  for (const trace::NoiseRecord& line : run.log.noise)
     if (std::isfinite(line.critical_batch)) run.critical_batch = line.critical_batch;
   if (target) run.reach = find_reach(run.log, *target);
   // Whether it would have reached the target later is unknown.
   run.cut_off = target && !run.reach && ended_at_own_target(run.log);
-  const auto values =
-      measured(run.log.evals, [&](const EvalRecord& eval) { return eval.value(measure.metric); });
+  const auto values = measured(
+      run.log.evals, [&](const trace::EvalRecord& eval) { return eval.value(measure.metric); });
   if (run.log.test) run.test = run.log.test->value(measure.metric);
   if (!values.empty())
     run.best = measure.higher_is_better ? *std::max_element(values.begin(), values.end())
@@ -166,7 +169,7 @@ Runs timed_runs(const Runs& runs) {
 }
 
 /// Returns the start of a run that recorded its batch; a run that ended at once did not.
-const RunStart& start_of(const Runs& runs) {
+const trace::RunStart& start_of(const Runs& runs) {
   const auto begun = std::ranges::find_if(
       runs, [](const RunSummary* run) { return run->log.start.local_batch > 0; });
   return (begun == runs.end() ? runs.front() : *begun)->log.start;
@@ -185,7 +188,7 @@ ScaleRow make_row(const Size& size, const Runs& all, const std::string& metric) 
   row.stopped = static_cast<int>(
       std::ranges::count_if(all, [](const RunSummary* run) { return run->stopped; }));
   row.failed = static_cast<int>(all.size() - runs.size()) - row.stopped;
-  const RunStart& start = start_of(runs.empty() ? all : runs);
+  const trace::RunStart& start = start_of(runs.empty() ? all : runs);
   row.local_batch = start.local_batch;
   row.global_batch = start.global_batch;
   row.threads_per_rank = start.threads_per_rank;
@@ -199,11 +202,12 @@ ScaleRow make_row(const Size& size, const Runs& all, const std::string& metric) 
   row.epoch_seconds = spread_over(timed, [](const RunSummary& run) { return run.epoch_seconds; });
   row.samples_per_s = spread_over(timed, [](const RunSummary& run) { return run.samples_per_s; });
   row.reach_seconds = spread_over(runs, [](const RunSummary& run) {
-    return run.reach ? run.reach->wall_seconds : kNotMeasured;
+    return run.reach ? run.reach->wall_seconds : trace::kNotMeasured;
   });
   row.core_seconds = spread_over(runs, [](const RunSummary& run) { return core_seconds(run); });
-  row.epochs_to_target = spread_over(
-      runs, [](const RunSummary& run) { return run.reach ? run.reach->epoch : kNotMeasured; });
+  row.epochs_to_target = spread_over(runs, [](const RunSummary& run) {
+    return run.reach ? run.reach->epoch : trace::kNotMeasured;
+  });
   row.best = spread_over(runs, [](const RunSummary& run) { return run.best; });
   row.test = spread_over(runs, [](const RunSummary& run) { return run.test; });
   row.reached = row.reach_seconds.count;
@@ -226,7 +230,8 @@ Ratio scaled(const Ratio& ratio, double factor) {
 
 /// At the base the speed-up is n0 by definition and has no uncertainty.
 Ratio speedup(const Spread& base, const Spread& here, int base_ranks, bool is_base) {
-  if (is_base && here.count > 0) return {double(base_ranks), kNotMeasured, kNotMeasured};
+  if (is_base && here.count > 0)
+    return {double(base_ranks), trace::kNotMeasured, trace::kNotMeasured};
   return scaled(ratio_of_means(base, here), base_ranks);
 }
 
@@ -261,9 +266,9 @@ struct Point {
 
 /// Returns validation error and wall time after `epoch` epochs, interpolated linearly between the
 /// evaluations around it.
-Point at_epoch(const RunLog& log, double epoch, const std::string& metric) {
-  const EvalRecord* before = nullptr;
-  for (const EvalRecord& eval : log.evals) {
+Point at_epoch(const trace::RunLog& log, double epoch, const std::string& metric) {
+  const trace::EvalRecord* before = nullptr;
+  for (const trace::EvalRecord& eval : log.evals) {
     if (!std::isfinite(eval.value(metric))) continue;
     if (eval.epoch >= epoch) {
       if (!before || eval.epoch == epoch) return {eval.value(metric), eval.wall_seconds};
@@ -273,7 +278,7 @@ Point at_epoch(const RunLog& log, double epoch, const std::string& metric) {
     }
     before = &eval;
   }
-  return {kNotMeasured, kNotMeasured};
+  return {trace::kNotMeasured, trace::kNotMeasured};
 }
 
 /// Computes L_rate of every row: error per second over the epochs that all usable runs have in
@@ -284,8 +289,8 @@ void rates(std::vector<ScaleRow>& rows, const std::map<Size, Runs>& usable,
   double first = 0, last = INFINITY;
   for (const auto& [size, runs] : usable)
     for (const RunSummary* run : runs) {
-      const auto epochs = measured(run->log.evals, [&](const EvalRecord& e) {
-        return std::isfinite(e.value(metric)) ? e.epoch : kNotMeasured;
+      const auto epochs = measured(run->log.evals, [&](const trace::EvalRecord& e) {
+        return std::isfinite(e.value(metric)) ? e.epoch : trace::kNotMeasured;
       });
       first = std::max(first, epochs.empty() ? INFINITY : epochs.front());
       last = std::min(last, epochs.empty() ? -INFINITY : epochs.back());
@@ -318,9 +323,9 @@ std::string mode_of(std::vector<ScaleRow> rows) {
 }
 
 /// Returns the target that most of the records name (they should all name one).
-std::optional<Target> target_of(const std::vector<RunSummary>& runs,
-                                std::vector<std::string>& notes) {
-  std::optional<Target> target;
+std::optional<trace::Target> target_of(const std::vector<RunSummary>& runs,
+                                       std::vector<std::string>& notes) {
+  std::optional<trace::Target> target;
   for (const RunSummary& run : runs) {
     if (!run.usable() || !run.log.start.target) continue;
     if (!target) target = run.log.start.target;
@@ -334,8 +339,8 @@ std::optional<Target> target_of(const std::vector<RunSummary>& runs,
 }
 
 /// Without a target, returns the metric of the first usable run (they should all have one).
-Measure common_measure(const std::optional<Target>& target, const std::vector<RunSummary>& runs,
-                       std::vector<std::string>& notes) {
+Measure common_measure(const std::optional<trace::Target>& target,
+                       const std::vector<RunSummary>& runs, std::vector<std::string>& notes) {
   std::optional<Measure> measure;
   for (const RunSummary& run : runs) {
     if (!run.usable()) continue;
@@ -347,12 +352,12 @@ Measure common_measure(const std::optional<Target>& target, const std::vector<Ru
       break;
     }
   }
-  return measure.value_or(measure_of(target, RunStart{}));
+  return measure.value_or(measure_of(target, trace::RunStart{}));
 }
 
 }  // namespace
 
-StudyResult evaluate(std::vector<RunSummary> runs, std::optional<Target> target) {
+StudyResult evaluate(std::vector<RunSummary> runs, std::optional<trace::Target> target) {
   StudyResult result;
   result.target = target ? target : target_of(runs, result.notes);
   result.measure = common_measure(result.target, runs, result.notes);
@@ -374,7 +379,7 @@ StudyResult evaluate(std::vector<RunSummary> runs, std::optional<Target> target)
     result.notes.push_back("No run is usable: there is nothing to compare.");
   } else {
     result.base_ranks = usable.begin()->first.ranks;
-    const RunStart& start = usable.begin()->second.front()->log.start;
+    const trace::RunStart& start = usable.begin()->second.front()->log.start;
     result.judge = judge_of(usable.begin()->second.front()->log);
     result.title = start.model;
     if (!start.dataset.empty()) result.title += " on " + start.dataset;

@@ -28,30 +28,32 @@ namespace tutti::study {
 
 /// The parts of an average step's time, milliseconds. Unmeasured parts are NaN.
 struct StepParts {
-  double total = kNotMeasured, compute = kNotMeasured, comm_exposed = kNotMeasured,
-         data_wait = kNotMeasured, other = kNotMeasured;
+  double total = trace::kNotMeasured, compute = trace::kNotMeasured,
+         comm_exposed = trace::kNotMeasured, data_wait = trace::kNotMeasured,
+         other = trace::kNotMeasured;
 };
 
 /// One run: the record that collect() found, and the results of evaluate() for it.
 struct RunSummary {
-  RunLog log;                ///< without a readable record only start.ranks and start.seed are set
+  trace::RunLog log;         ///< without a readable record only start.ranks and start.seed are set
   int repeat = 0;            ///< 0 when the run was not launched by the study
   std::string failure{};     ///< reason why it does not count; empty = usable
   bool stopped = false;      ///< if it does not count: it was asked to stop and may go on
   int earlier_attempts = 0;  ///< unfinished or replaced attempts, kept beside it
 
-  double epoch_seconds = kNotMeasured;
-  bool first_epoch_only = false;        ///< only the first epoch was measured as a whole
-  double samples_per_s = kNotMeasured;  ///< steady state
-  std::optional<TargetReached> reach{};
-  bool cut_off = false;        ///< it ended at its own target before this one, so reach is unknown
-  double best = kNotMeasured;  ///< best value of the metric on the evaluation set
-  double test = kNotMeasured;  ///< the metric on a test set that was used only at the end
-  double peak_learning_rate = kNotMeasured;  ///< largest one in a step's line
-  double critical_batch = kNotMeasured;      ///< in samples, at the end of the run (docs/noise.md)
+  double epoch_seconds = trace::kNotMeasured;
+  bool first_epoch_only = false;               ///< only the first epoch was measured as a whole
+  double samples_per_s = trace::kNotMeasured;  ///< steady state
+  std::optional<trace::TargetReached> reach{};
+  bool cut_off = false;  ///< it ended at its own target before this one, so reach is unknown
+  double best = trace::kNotMeasured;  ///< best value of the metric on the evaluation set
+  double test = trace::kNotMeasured;  ///< the metric on a test set that was used only at the end
+  double peak_learning_rate = trace::kNotMeasured;  ///< largest one in a step's line
+  double critical_batch =
+      trace::kNotMeasured;  ///< in samples, at the end of the run (docs/noise.md)
   StepParts step{};
-  MachineUse machine{};   ///< other work during the whole training; empty for a replay
-  Spread timed_epochs{};  ///< the epochs whose median is epoch_seconds
+  trace::MachineUse machine{};  ///< other work during the whole training; empty for a replay
+  Spread timed_epochs{};        ///< the epochs whose median is epoch_seconds
   int ranks() const { return log.start.ranks; }
   Size size() const { return {log.start.ranks, log.start.spatial}; }
   bool usable() const { return failure.empty(); }
@@ -60,18 +62,19 @@ struct RunSummary {
 /// The repeats of one rank count at one number of epochs: the median, the smallest and the largest.
 struct CurvePoint {
   double epoch = 0;
-  double seconds = kNotMeasured;  ///< median time since the first weight update
-  double median = kNotMeasured, low = kNotMeasured, high = kNotMeasured;
+  double seconds = trace::kNotMeasured;  ///< median time since the first weight update
+  double median = trace::kNotMeasured, low = trace::kNotMeasured, high = trace::kNotMeasured;
 };
 
 /// Which ranks came late to the gradient exchange, over all runs of a rank count; steps 0: not
 /// measured.
 struct Lateness {
   int64_t steps = 0;
-  double waited_ms = kNotMeasured, waited_for_late_ms = kNotMeasured;  ///< means per step and rank
-  int latest_rank = -1;                                                ///< last in the most steps
-  double latest_share = kNotMeasured;                                  ///< share of the steps
-  double latest_ms = kNotMeasured;  ///< median time after the earliest rank
+  double waited_ms = trace::kNotMeasured,
+         waited_for_late_ms = trace::kNotMeasured;  ///< means per step and rank
+  int latest_rank = -1;                             ///< last in the most steps
+  double latest_share = trace::kNotMeasured;        ///< share of the steps
+  double latest_ms = trace::kNotMeasured;           ///< median time after the earliest rank
 };
 
 /// The metric by which evaluations are compared.
@@ -97,19 +100,19 @@ struct ScaleRow {
   int untimed = 0;  ///< usable runs with first_epoch_only, left out because others have more
   int64_t local_batch = 0, global_batch = 0;  ///< 0: unknown, no run began
   int threads_per_rank = 1;
-  double peak_learning_rate = kNotMeasured;
+  double peak_learning_rate = trace::kNotMeasured;
   Spread critical_batch;
   Spread epoch_seconds, samples_per_s, reach_seconds, epochs_to_target, best, test;
   Spread core_seconds;  ///< until the target: wall time x ranks x threads per rank
   bool parallel_from_throughput =
       false;       ///< no whole epoch was measured: S_par is the ratio of samples/s
   Ratio parallel;  ///< S_par
-  double parallel_efficiency = kNotMeasured;
+  double parallel_efficiency = trace::kNotMeasured;
   Ratio learning;  ///< S_learn over the runs that reached q; NaN if none did at n or n0
-  double learning_efficiency = kNotMeasured;
-  double epochs_factor = kNotMeasured;  ///< epochs(n0) / epochs(n)
-  double remainder = kNotMeasured;
-  double rate = kNotMeasured;                        ///< L_rate
+  double learning_efficiency = trace::kNotMeasured;
+  double epochs_factor = trace::kNotMeasured;  ///< epochs(n0) / epochs(n)
+  double remainder = trace::kNotMeasured;
+  double rate = trace::kNotMeasured;                 ///< L_rate
   std::vector<double> parallel_runs, learning_runs;  ///< per usable run: mean of n0 / this run * n0
   StepParts step;
   std::vector<CurvePoint> quality;        ///< the metric on the evaluation set
@@ -122,7 +125,7 @@ struct StudyResult {
   std::string title;  ///< model, data set, precision
   std::string mode;   ///< "weak" or "strong", read from the records' batches; "mixed" when neither
                       ///< holds; "one size"
-  std::optional<Target> target;
+  std::optional<trace::Target> target;
   Measure measure;             ///< the target's or, without one, the runs'
   std::string judge = "test";  ///< or "validation": the set that evaluations use
   /// Whether a run has measured a test set at its end.
@@ -150,19 +153,20 @@ struct StudyResult {
 
 /// Returns the target's metric or, without a target, the run's own; old records without one have
 /// the metric of their target, or the accuracy.
-Measure measure_of(const std::optional<Target>& target, const RunStart& start);
+Measure measure_of(const std::optional<trace::Target>& target, const trace::RunStart& start);
 /// Returns "test", or "validation" if the run has such a set.
-std::string judge_of(const RunLog& log);
+std::string judge_of(const trace::RunLog& log);
 /// Returns the name that reports use, "test accuracy".
 std::string metric_words(const std::string& metric, const std::string& judge);
 /// Returns core-seconds from the first weight update to the target; NaN if it was not reached.
 double core_seconds(const RunSummary& run);
 /// Fills in the results of one run's record. `measure` is the target's if there is one.
-void measure_run(RunSummary& run, const std::optional<Target>& target, const Measure& measure);
+void measure_run(RunSummary& run, const std::optional<trace::Target>& target,
+                 const Measure& measure);
 
 /// Evaluates the whole study. Failed runs are listed and noted but enter no number. With `target`
 /// null it uses the target that the records name; if they name none, learning speed-up is left out
 /// and `best` uses the metric that the runs name.
-StudyResult evaluate(std::vector<RunSummary> runs, std::optional<Target> target);
+StudyResult evaluate(std::vector<RunSummary> runs, std::optional<trace::Target> target);
 
 }  // namespace tutti::study

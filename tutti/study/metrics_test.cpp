@@ -9,14 +9,14 @@
 namespace tutti::study {
 namespace {
 
-const Target kTarget{"accuracy", 0.9, true};
+const trace::Target kTarget{"accuracy", 0.9, true};
 
 /// A run of `epochs` epochs that take `seconds` each, the first 10 s more (start-up), with an
 /// evaluation of one second after each; accuracy rises evenly and reaches 0.9 after `to_target`
 /// epochs.
 RunSummary run_in(int ranks, double seconds, int epochs, int to_target, int repeat = 1) {
   RunSummary run{.log = {}, .repeat = repeat};
-  RunStart& start = run.log.start;
+  trace::RunStart& start = run.log.start;
   start.model = "resnet20";
   start.dataset = "lattices";
   start.precision = "fp32";
@@ -33,7 +33,7 @@ RunSummary run_in(int ranks, double seconds, int epochs, int to_target, int repe
     train += taken;
     run.log.epochs.push_back(
         {.epoch = e, .step = e * 100 / ranks, .seconds = taken, .samples_per_s = 3200 / taken});
-    EvalRecord eval;
+    trace::EvalRecord eval;
     eval.epoch = e;
     eval.accuracy = 0.9 * e / to_target;
     eval.wall_seconds = train + e;
@@ -48,7 +48,7 @@ RunSummary run_in(int ranks, double seconds, int epochs, int to_target, int repe
                     .comm_exposed_ms = 2,
                     .data_wait_ms = 0.5,
                     .other_ms = 0.5}};
-  run.log.stop = RunStop{};
+  run.log.stop = trace::RunStop{};
   return run;
 }
 
@@ -139,7 +139,7 @@ TEST(Metrics, TheIdentityHoldsWithItsRemainder) {
   // Without start-up and evaluation the epoch time is constant and the remainder is 1.
   std::vector<RunSummary> runs = {run_in(1, 100, 6, 4), run_in(4, 30, 6, 5)};
   for (RunSummary& run : runs)
-    for (EvalRecord& eval : run.log.evals)
+    for (trace::EvalRecord& eval : run.log.evals)
       eval.wall_seconds = eval.epoch * run.log.epochs[1].seconds;
   EXPECT_NEAR(row(evaluate(runs, std::nullopt), 4).remainder, 1, 1e-12);
 }
@@ -235,18 +235,19 @@ TEST(Metrics, StoppedRunsEnterNoNumberAndHaveNotFailed) {
 
 TEST(Metrics, ATargetChosenAfterwardsIsLookedUpAmongTheEvaluations) {
   RunSummary run = run_in(1, 100, 6, 4);
-  run.log.target_reached = TargetReached{.epoch = 3.5, .wall_seconds = 1234};  // another target's
+  run.log.target_reached =
+      trace::TargetReached{.epoch = 3.5, .wall_seconds = 1234};  // another target's
   EXPECT_EQ(row(evaluate({run}, std::nullopt), 1).reach_seconds.mean, 414);
-  const Target lower{"accuracy", 0.4, true};
+  const trace::Target lower{"accuracy", 0.4, true};
   EXPECT_EQ(row(evaluate({run}, lower), 1).reach_seconds.mean,
             212);  // epoch 2: 210 s + 2 evaluations
 }
 
 TEST(Metrics, ARunThatEndedAtItsOwnTargetHasNotMissedAHigherOne) {
   RunSummary ended = run_in(1, 100, 4, 4);
-  ended.log.target_reached = TargetReached{.epoch = 4, .wall_seconds = 414, .value = 0.9};
+  ended.log.target_reached = trace::TargetReached{.epoch = 4, .wall_seconds = 414, .value = 0.9};
   const StudyResult result =
-      evaluate({ended, run_in(2, 50, 6, 40)}, Target{"accuracy", 0.95, true});
+      evaluate({ended, run_in(2, 50, 6, 40)}, trace::Target{"accuracy", 0.95, true});
   EXPECT_TRUE(result.runs[0].cut_off);
   EXPECT_EQ(row(result, 1).missed(), 0);
   EXPECT_EQ(row(result, 2).missed(), 1);
@@ -258,24 +259,25 @@ TEST(Metrics, ARunThatEndedAtItsOwnTargetHasNotMissedAHigherOne) {
 }
 
 TEST(Metrics, ARunThatWentOnBeyondItsFirstTargetHasMissedAHigherOne) {
-  const Target high{"accuracy", 0.95, true};
+  const trace::Target high{"accuracy", 0.95, true};
   RunSummary went_on = run_in(1, 100, 4, 4);
-  for (EvalRecord& eval : went_on.log.evals) eval.step = static_cast<int64_t>(100 * eval.epoch);
-  went_on.log.target_reached = TargetReached{.epoch = 2, .step = 200, .value = 0.45};
+  for (trace::EvalRecord& eval : went_on.log.evals)
+    eval.step = static_cast<int64_t>(100 * eval.epoch);
+  went_on.log.target_reached = trace::TargetReached{.epoch = 2, .step = 200, .value = 0.45};
   EXPECT_EQ(row(evaluate({went_on}, high), 1).missed(), 1);
   // Nothing to do: it had trained to its last step when the higher target was asked for.
   RunSummary at_its_end = went_on;
   at_its_end.log.target_reached->step = 400;
   EXPECT_EQ(row(evaluate({at_its_end}, high), 1).cut_off, 1);
-  at_its_end.log.stop->status = RunStatus::target_missed;
+  at_its_end.log.stop->status = trace::RunStatus::target_missed;
   EXPECT_EQ(row(evaluate({at_its_end}, high), 1).missed(), 1);
 }
 
 TEST(Metrics, ALowerIsBetterMetricTurnsTheDirection) {
   std::vector<RunSummary> runs = {run_in(1, 100, 6, 4), run_in(2, 50, 6, 4)};
-  const Target mae{"mae", 0.3, false};
+  const trace::Target mae{"mae", 0.3, false};
   for (RunSummary& run : runs)
-    for (EvalRecord& eval : run.log.evals) eval.metrics["mae"] = 1.0 / eval.epoch;
+    for (trace::EvalRecord& eval : run.log.evals) eval.metrics["mae"] = 1.0 / eval.epoch;
   const StudyResult result = evaluate(runs, mae);
   EXPECT_EQ(row(result, 2).epochs_to_target.mean, 4);
   EXPECT_DOUBLE_EQ(row(result, 2).best.mean, 1.0 / 6);
@@ -309,7 +311,7 @@ TEST(Metrics, WithoutAWholeEpochThroughputStandsInAndIsSaid) {
   std::vector<RunSummary> runs = {run_in(1, 100, 6, 4), run_in(2, 50, 6, 4)};
   runs[1].log.steps[1].samples_per_s = 48;
   for (RunSummary& run : runs)
-    for (EpochRecord& epoch : run.log.epochs) epoch.partial = true;
+    for (trace::EpochRecord& epoch : run.log.epochs) epoch.partial = true;
   runs[0].log.steps[1].samples_per_s = 30;
   const StudyResult result = evaluate(runs, std::nullopt);
   EXPECT_DOUBLE_EQ(row(result, 2).parallel.value, 1.6);
@@ -334,9 +336,9 @@ RunSummary regression(int ranks, double seconds) {
   run.log.start.target.reset();
   run.log.start.metric = "mae";
   run.log.start.higher_is_better = false;
-  for (EvalRecord& eval : run.log.evals) {
+  for (trace::EvalRecord& eval : run.log.evals) {
     eval.metrics["mae"] = 1 - 0.1 * eval.epoch;
-    eval.accuracy = kNotMeasured;
+    eval.accuracy = trace::kNotMeasured;
   }
   return run;
 }
@@ -353,7 +355,7 @@ TEST(Metrics, WithoutATargetTheRunsMetricAndItsDirectionCount) {
 TEST(Metrics, RecordsThatNameNoMetricAreComparedByTheirTargetsOrTheAccuracy) {
   RunSummary old = run_in(1, 100, 4, 4);
   EXPECT_EQ(evaluate({old}, std::nullopt).measure.metric, "accuracy");
-  old.log.start.target = Target{"mae", 0.1, false};
+  old.log.start.target = trace::Target{"mae", 0.1, false};
   EXPECT_FALSE(evaluate({old}, std::nullopt).measure.higher_is_better);
   old.log.start.target.reset();
   EXPECT_NEAR(row(evaluate({old}, std::nullopt), 1).best.mean, 0.9, 1e-12);

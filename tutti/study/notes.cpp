@@ -23,7 +23,7 @@ std::string counted(int count, const char* what) {
 
 /// Notes for each kind of disturbance which runs had it, and how much.
 void note_machine(StudyResult& result) {
-  for (const Disturbance& kind : disturbances()) {
+  for (const trace::Disturbance& kind : trace::disturbances()) {
     std::vector<std::string> runs;
     double most = 0;
     int usable = 0;
@@ -101,13 +101,14 @@ void note_slowed(StudyResult& result) {
 
 /// Notes if runs that are compared differ in more than their size.
 void note_differences(StudyResult& result) {
-  const std::pair<const char*, std::function<std::string(const RunStart&)>> facts[] = {
-      {"model", [](const RunStart& s) { return s.model; }},
-      {"data set", [](const RunStart& s) { return s.dataset; }},
-      {"precision", [](const RunStart& s) { return s.precision; }},
-      {"threads per rank", [](const RunStart& s) { return fmt::to_string(s.threads_per_rank); }},
-      {"machine", [](const RunStart& s) { return s.machine; }},
-      {"version", [](const RunStart& s) { return s.version + " " + s.git; }},
+  const std::pair<const char*, std::function<std::string(const trace::RunStart&)>> facts[] = {
+      {"model", [](const trace::RunStart& s) { return s.model; }},
+      {"data set", [](const trace::RunStart& s) { return s.dataset; }},
+      {"precision", [](const trace::RunStart& s) { return s.precision; }},
+      {"threads per rank",
+       [](const trace::RunStart& s) { return fmt::to_string(s.threads_per_rank); }},
+      {"machine", [](const trace::RunStart& s) { return s.machine; }},
+      {"version", [](const trace::RunStart& s) { return s.version + " " + s.git; }},
   };
   for (const auto& [what, get] : facts) {
     std::set<std::string> values;
@@ -290,21 +291,21 @@ void note_configurations(StudyResult& result, const ReadConfiguration& read,
 
 std::string ranks_words(int ranks) { return counted(ranks, "rank"); }
 
-MachineUse machine_of(const RunLog& log) {
-  MachineUse use{.seconds = 0};
-  const auto mean_of = [&](double MachineRecord::*share) {
+trace::MachineUse machine_of(const trace::RunLog& log) {
+  trace::MachineUse use{.seconds = 0};
+  const auto mean_of = [&](double trace::MachineRecord::*share) {
     double sum = 0, seconds = 0;
-    for (const MachineRecord& line : log.machine)
+    for (const trace::MachineRecord& line : log.machine)
       if (std::isfinite(line.*share)) {
         sum += line.seconds * line.*share;
         seconds += line.seconds;
       }
-    return seconds > 0 ? sum / seconds : kNotMeasured;
+    return seconds > 0 ? sum / seconds : trace::kNotMeasured;
   };
-  for (const MachineRecord& line : log.machine) use.seconds += line.seconds;
-  use.other_work = mean_of(&MachineRecord::other_work);
-  use.steal = mean_of(&MachineRecord::steal);
-  use.throttled = mean_of(&MachineRecord::throttled);
+  for (const trace::MachineRecord& line : log.machine) use.seconds += line.seconds;
+  use.other_work = mean_of(&trace::MachineRecord::other_work);
+  use.steal = mean_of(&trace::MachineRecord::steal);
+  use.throttled = mean_of(&trace::MachineRecord::throttled);
   return use;
 }
 

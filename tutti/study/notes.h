@@ -22,7 +22,7 @@ void note_configurations(StudyResult& result, const ReadConfiguration& read,
                          const ChangeRule& rule);
 
 /// Returns the machine's other work during a whole run, from its lines, weighted by their duration.
-MachineUse machine_of(const RunLog& log);
+trace::MachineUse machine_of(const trace::RunLog& log);
 
 /// Appends to result.disturbances and notes; everything else in the result must be complete.
 void add_notes(StudyResult& result);

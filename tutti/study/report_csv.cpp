@@ -12,7 +12,7 @@ namespace {
 /// Cells of one CSV line; an unmeasured number is an empty cell.
 struct Line {
   std::string text;
-  Line& add(const std::string& cell) { return put(csv_cell(cell)); }
+  Line& add(const std::string& cell) { return put(trace::csv_cell(cell)); }
   Line& add(double value) {
     return put(std::isfinite(value) ? fmt::format("{:.9g}", value) : std::string());
   }
@@ -100,13 +100,13 @@ std::string runs_csv(const StudyResult& result, const std::string& directory) {
         .add(int{run.usable()})
         .add(run.samples_per_s)
         .add(run.epoch_seconds);
-    line.add(run.reach ? run.reach->wall_seconds : kNotMeasured)
-        .add(run.reach ? run.reach->train_seconds : kNotMeasured);
-    line.add(run.reach ? run.reach->epoch : kNotMeasured)
+    line.add(run.reach ? run.reach->wall_seconds : trace::kNotMeasured)
+        .add(run.reach ? run.reach->train_seconds : trace::kNotMeasured);
+    line.add(run.reach ? run.reach->epoch : trace::kNotMeasured)
         .add(run.best)
         .add(path_cell(relative_path(run.log.path, directory)))
         .add(run.failure);
-    const RunStart& start = run.log.start;
+    const trace::RunStart& start = run.log.start;
     line.add_batch(start.local_batch).add_batch(start.global_batch).add(start.threads_per_rank);
     line.add(run.peak_learning_rate).add(core_seconds(run));
     line.add(run.step.total)

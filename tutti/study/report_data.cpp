@@ -102,7 +102,7 @@ Json to_json(const ScaleRow& row) {
 }
 
 Json to_json(const RunSummary& run, const std::string& metric, const std::string& directory) {
-  const RunStart& start = run.log.start;
+  const trace::RunStart& start = run.log.start;
   Json json = {
       {"ranks", run.ranks()},
       {"parts", run.size().grid()},
@@ -132,13 +132,13 @@ Json to_json(const RunSummary& run, const std::string& metric, const std::string
       {"test", number_or_null(run.test)},
       {"evals", Json::array()},
       {"epochs", Json::array()}};
-  json.update(machine_json(run.machine));
-  for (const EvalRecord& eval : run.log.evals)
+  json.update(trace::machine_json(run.machine));
+  for (const trace::EvalRecord& eval : run.log.evals)
     json["evals"].push_back({{"epoch", eval.epoch},
                              {"wall_seconds", number_or_null(eval.wall_seconds)},
                              {"train_seconds", number_or_null(eval.train_seconds)},
                              {"value", number_or_null(eval.value(metric))}});
-  for (const EpochRecord& epoch : run.log.epochs)
+  for (const trace::EpochRecord& epoch : run.log.epochs)
     json["epochs"].push_back({{"epoch", epoch.epoch},
                               {"train_loss", number_or_null(epoch.train_loss)},
                               {"seconds", number_or_null(epoch.seconds)}});

@@ -20,9 +20,9 @@ struct LevelSum {
 /// Sums of one epoch's lines: an epoch may have several, because a run that ends writes one more.
 using EpochLevels = std::map<std::string, LevelSum>;
 
-std::map<int64_t, EpochLevels> levels_by_epoch(const RunLog& log) {
+std::map<int64_t, EpochLevels> levels_by_epoch(const trace::RunLog& log) {
   std::map<int64_t, EpochLevels> epochs;
-  for (const DataRecord& line : log.data)
+  for (const trace::DataRecord& line : log.data)
     for (size_t l = 0; l < line.levels.size() && l < line.samples.size() && l < line.bytes.size() &&
                        l < line.seconds.size();
          ++l) {
@@ -48,14 +48,14 @@ std::string mebibytes(int64_t bytes) {
   return fmt::format("{:.1f}", static_cast<double>(bytes) / (1 << 20));
 }
 
-std::string waiting(const RunLog& log, int64_t epoch) {
-  const auto of = std::ranges::find(log.epochs, epoch, &EpochRecord::epoch);
+std::string waiting(const trace::RunLog& log, int64_t epoch) {
+  const auto of = std::ranges::find(log.epochs, epoch, &trace::EpochRecord::epoch);
   return of == log.epochs.end() || !std::isfinite(of->data_wait_seconds)
              ? "-"
              : fmt::format("{:.2f}", of->data_wait_seconds);
 }
 
-void add_epoch(const std::string& ranks, const RunLog& log, int64_t epoch,
+void add_epoch(const std::string& ranks, const trace::RunLog& log, int64_t epoch,
                const EpochLevels& levels, TextTable& table) {
   int64_t all = 0;
   for (const auto& [level, sum] : levels) all += sum.samples;

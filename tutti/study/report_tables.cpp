@@ -36,7 +36,7 @@ std::string reach_cell(const ScaleRow& row, const StudyResult& result) {
 
 /// How a run ended, in words.
 std::string outcome(const RunSummary& run, const StudyResult& result) {
-  const std::optional<Target>& target = result.target;
+  const std::optional<trace::Target>& target = result.target;
   if (!run.usable()) return run.stopped ? run.failure : "failed: " + run.failure;
   if (!target) return "done";
   if (!run.cut_off) return run.reach ? "target reached" : "target not reached";
@@ -177,7 +177,7 @@ TextTable runs_table(const StudyResult& result) {
                    "epochs", "best", "result"},
                   {}};
   for (const RunSummary& run : result.runs) {
-    const RunStart& start = run.log.start;
+    const trace::RunStart& start = run.log.start;
     const bool missed = result.target && run.usable() && !run.reach && !run.cut_off;
     const std::string reach = run.reach ? number(run.reach->wall_seconds)
                               : missed  ? "not reached"

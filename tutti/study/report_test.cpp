@@ -17,7 +17,7 @@ namespace {
 
 RunSummary make_run(int ranks, int repeat, double epoch_seconds, int to_target) {
   RunSummary run{.log = {}, .repeat = repeat};
-  RunStart& start = run.log.start;
+  trace::RunStart& start = run.log.start;
   start.model = "resnet20";
   start.dataset = "lattices";
   start.precision = "fp32";
@@ -28,13 +28,13 @@ RunSummary make_run(int ranks, int repeat, double epoch_seconds, int to_target) 
   start.seed = static_cast<uint64_t>(repeat);
   start.machine = "two cores";
   start.command = "tutti train <base>.toml";
-  start.target = Target{"accuracy", 0.9, true};
+  start.target = trace::Target{"accuracy", 0.9, true};
   for (int e = 1; e <= 6; ++e) {
     run.log.epochs.push_back({.epoch = e,
                               .step = e * 10,
                               .seconds = epoch_seconds,
                               .samples_per_s = 1000 / epoch_seconds});
-    EvalRecord eval;
+    trace::EvalRecord eval;
     eval.epoch = e;
     eval.accuracy = 0.9 * e / to_target;
     eval.wall_seconds = e * epoch_seconds;
@@ -221,14 +221,14 @@ TEST(Report, SaysWhereSamplesCameFrom) {
   EXPECT_TRUE(samples_table(golden()).rows.empty());
   RunSummary run = make_run(1, 1, 10, 4);
   run.log.epochs[1].data_wait_seconds = 0.25;
-  run.log.staging = StagingRecord{
+  run.log.staging = trace::StagingRecord{
       .files = 9, .bytes = 9 << 20, .copied_files = 8, .copied_bytes = 8 << 20, .seconds = 1.5};
   const auto line = [](int64_t epoch, std::vector<int64_t> samples) {
-    return DataRecord{.epoch = epoch,
-                      .levels = {"memory", "node", "peers", "files"},
-                      .samples = std::move(samples),
-                      .bytes = {1 << 20, 0, 0, 3 << 20},
-                      .seconds = {0.5, 0, 0, 2}};
+    return trace::DataRecord{.epoch = epoch,
+                             .levels = {"memory", "node", "peers", "files"},
+                             .samples = std::move(samples),
+                             .bytes = {1 << 20, 0, 0, 3 << 20},
+                             .seconds = {0.5, 0, 0, 2}};
   };
   for (int64_t epoch = 1; epoch <= 6; ++epoch)
     run.log.data.push_back(line(epoch, {epoch == 1 ? 0 : 75, 0, 0, 25}));
@@ -247,11 +247,11 @@ TEST(Report, SaysWhereSamplesCameFrom) {
 
 TEST(Report, ARunThatEndedAtItsOwnTargetIsNotSaidToHaveMissedAnother) {
   RunSummary ended = make_run(1, 1, 10, 4), unmeasured;
-  ended.log.target_reached = TargetReached{.epoch = 4, .value = 0.9};
+  ended.log.target_reached = trace::TargetReached{.epoch = 4, .value = 0.9};
   ended.log.evals.resize(4);
   unmeasured.log.start.ranks = 2;
   unmeasured.failure = "stopped";
-  const StudyResult result = evaluate({ended, unmeasured}, Target{"accuracy", 0.95, true});
+  const StudyResult result = evaluate({ended, unmeasured}, trace::Target{"accuracy", 0.95, true});
   const std::string html = html_report(result, {});
   EXPECT_TRUE(
       has_text(html, "ended at its own target test accuracy ≥ 0.9, which says nothing about 0.95"));
@@ -266,7 +266,7 @@ TEST(Report, ARunThatEndedAtItsOwnTargetIsNotSaidToHaveMissedAnother) {
 
 TEST(Report, WhereOneRunMissedAndOneEndedEarlierTheAnswerIsOpen) {
   RunSummary ended = make_run(2, 1, 5, 8);
-  ended.log.target_reached = TargetReached{};
+  ended.log.target_reached = trace::TargetReached{};
   const StudyResult open =
       evaluate({make_run(1, 1, 10, 4), ended, make_run(2, 2, 5, 8)}, std::nullopt);
   ASSERT_EQ(open.rows[1].missed(), 1);
@@ -308,8 +308,8 @@ TEST(Report, NamesOfFoldersAreNeitherLinksOfTheirOwnNorFormulas) {
   const std::string csv = runs_csv(result, "out");
   EXPECT_TRUE(has_text(csv, ",./=cmd|' calc'!A1/a#b?c%20d/record.jsonl,"));
   EXPECT_TRUE(has_text(csv, ",\"'=1+1 next\","));
-  EXPECT_EQ(csv_cell("-5"), "\"'-5\"");
-  EXPECT_EQ(csv_cell("x = -5"), "x = -5");
+  EXPECT_EQ(trace::csv_cell("-5"), "\"'-5\"");
+  EXPECT_EQ(trace::csv_cell("x = -5"), "x = -5");
 }
 
 TEST(Report, TheEmbeddedLibraryIsTheSystemsFile) {

@@ -42,11 +42,11 @@ std::optional<RunFolder> as_run(const fs::path& path) {
 }
 
 /// Returns the record of a folder; nothing if there is none that can be read.
-std::optional<RunLog> record_in(const std::string& directory) {
-  const std::string path = directory + "/" + kRecordFile;
+std::optional<trace::RunLog> record_in(const std::string& directory) {
+  const std::string path = directory + "/" + trace::kRecordFile;
   try {
     if (!is_there(path)) return std::nullopt;
-    return read_run(path);
+    return trace::read_run(path);
   } catch (const IoError& error) {
     log::warn("{}", error.what());
     return std::nullopt;
@@ -58,12 +58,13 @@ std::optional<RunLog> record_in(const std::string& directory) {
 bool is_finished(const std::string& directory) {
   const auto log = record_in(directory);
   return log && log->stop &&
-         (log->stop->status == RunStatus::done || log->stop->status == RunStatus::target_missed);
+         (log->stop->status == trace::RunStatus::done ||
+          log->stop->status == trace::RunStatus::target_missed);
 }
 
 bool has_failed(const std::string& directory) {
   const auto log = record_in(directory);
-  return log && log->stop && log->stop->status == RunStatus::failed;
+  return log && log->stop && log->stop->status == trace::RunStatus::failed;
 }
 
 bool is_resumable(const std::string& directory) {
@@ -99,7 +100,8 @@ std::vector<Difference> differences(const Configuration& there, const Configurat
 }
 
 void refuse_run_of_train(const std::string& directory) {
-  if (!is_there(directory + "/" + kRecordFile) && !is_there(directory + "/checkpoints")) return;
+  if (!is_there(directory + "/" + trace::kRecordFile) && !is_there(directory + "/checkpoints"))
+    return;
   throw ConfigError(
       fmt::format("'{}' holds a run of 'tutti train': choose another --output-dir for the study, "
                   "or move that run elsewhere",
@@ -137,7 +139,7 @@ void set_aside(const std::string& directory) {
 
 FolderLock lock_study(const std::string& directory, double patience) {
   return {directory,
-          {.file = kStudyLockFile,
+          {.file = trace::kStudyLockFile,
            .holder = "a study",
            .other_way = "choose another --output-dir",
            .patience = patience,

@@ -21,7 +21,7 @@ std::string ranks_text(const Size& size) {
 
 double number_named(const Json& event, const char* key) {
   const auto at = event.find(key);
-  return at != event.end() && at->is_number() ? at->get<double>() : kNotMeasured;
+  return at != event.end() && at->is_number() ? at->get<double>() : trace::kNotMeasured;
 }
 
 }  // namespace
@@ -75,8 +75,8 @@ std::string RecordTail::text(int64_t epochs) const {
   return text;
 }
 
-std::string result_text(const RunLog& log, const std::optional<Target>& given) {
-  const std::optional<Target> target = given ? given : log.start.target;
+std::string result_text(const trace::RunLog& log, const std::optional<trace::Target>& given) {
+  const std::optional<trace::Target> target = given ? given : log.start.target;
   RunSummary run{.log = log};
   const Measure measure = measure_of(target, log.start);
   measure_run(run, target, measure);

@@ -26,14 +26,14 @@ class RecordTail {
   void take(const std::string& line);
   std::string path_, rest_;
   std::streamoff offset_ = 0;
-  double epoch_ = -1, quality_ = kNotMeasured;
+  double epoch_ = -1, quality_ = trace::kNotMeasured;
   std::string metric_ = "accuracy";
   std::string judge_ = "test";
 };
 
 /// Returns "target reached after 41.2 s and 12 epochs", "target not reached, best test accuracy
 /// 0.807 in 16 epochs".
-std::string result_text(const RunLog& log, const std::optional<Target>& target);
+std::string result_text(const trace::RunLog& log, const std::optional<trace::Target>& target);
 
 /// Prints one line for each run on `out`: on a terminal updated in place, elsewhere once, when the
 /// run has ended. For one thread.

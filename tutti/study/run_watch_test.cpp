@@ -38,11 +38,11 @@ TEST(RunWatch, ARunIsFollowedByItsOwnMetric) {
 }
 
 TEST(RunWatch, WithoutATargetTheBestIsOfTheRunsMetric) {
-  RunLog log;
+  trace::RunLog log;
   log.start.metric = "mae";
   log.start.higher_is_better = false;
   for (const double mae : {0.5, 0.25, 0.75}) {
-    EvalRecord eval;
+    trace::EvalRecord eval;
     eval.epoch = static_cast<double>(log.evals.size()) + 1;
     eval.metrics["mae"] = mae;
     log.evals.push_back(eval);

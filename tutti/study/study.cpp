@@ -48,7 +48,7 @@ std::string chosen_lines(const std::string& path) {
 ReportText report_text(const StudyResult& result, const StudyFlags& flags) {
   ReportText text;
   if (!result.title.empty()) text.title = "Scaling of " + result.title;
-  text.made = iso_time(unix_now());
+  text.made = trace::iso_time(trace::unix_now());
   text.command = flags.command;
   text.directory = flags.output_dir;
   for (const RunSummary& run : result.runs) {

@@ -54,7 +54,7 @@ e='"schema":1,"event":'
   /// Returns the output of --collect if the only run, in `folder`, was stopped early.
   std::string printed_of_a_stopped_run_in(const char* folder) {
     fs::create_directories(root_ / folder);
-    std::ofstream(root_ / folder / kRecordFile)
+    std::ofstream(root_ / folder / trace::kRecordFile)
         << R"({"schema":1,"event":"run_start","ranks":1})"
         << "\n"
         << R"({"schema":1,"event":"run_stop","status":"requeue"})"
@@ -164,7 +164,7 @@ TEST_F(StudyTest, TwoStudiesAtOnceInOneFolderAreRefused) {
 
 TEST_F(StudyTest, AStudyIsRefusedWhereARunLies) {
   fs::create_directories(flags_.output_dir);
-  std::ofstream(root_ / "out" / kRecordFile) << "";
+  std::ofstream(root_ / "out" / trace::kRecordFile) << "";
   EXPECT_THROW(run_study(flags_), ConfigError);
   EXPECT_FALSE(fs::exists(root_ / "out/runs"));
 }
@@ -204,7 +204,7 @@ TEST_F(StudyTest, FreshLeavesNoRunOfAnEarlierProgramInTheFolder) {
   EXPECT_EQ(result()["notes"].back(),
             "2 earlier runs that this study does not repeat were set aside, as --fresh asks. They "
             "enter no number.");
-  EXPECT_TRUE(fs::exists(root_ / "out/runs/n0002-r2.attempt-1" / kRecordFile));
+  EXPECT_TRUE(fs::exists(root_ / "out/runs/n0002-r2.attempt-1" / trace::kRecordFile));
   flags_.fresh = false;  // a study that was stopped is started again so
   EXPECT_EQ(run_study(flags_), 0);
   EXPECT_EQ(result()["runs"].size(), 2u);
@@ -245,7 +245,8 @@ TEST_F(StudyTest, CollectWithoutAFolderOrOfASingleRunSaysWhatToGive) {
   const std::string message = message_of<IoError>([&] { run_study(flags_); });
   EXPECT_TRUE(has_text(message, "there is no folder " + flags_.output_dir));
   fs::create_directories(flags_.output_dir);
-  std::ofstream(root_ / "out" / kRecordFile) << R"({"schema":1,"event":"run_start"})" << '\n';
+  std::ofstream(root_ / "out" / trace::kRecordFile)
+      << R"({"schema":1,"event":"run_start"})" << '\n';
   EXPECT_THROW(run_study(flags_), ConfigError);
   EXPECT_FALSE(fs::exists(root_ / "out/report.html"));
 }
@@ -259,7 +260,7 @@ TEST_F(StudyTest, WhereNoStudyLiesNobodyIsToldToStartOneAgain) {
 
 TEST_F(StudyTest, ARunThatWentOnWithAnotherConfigurationIsInTheNotes) {
   fs::create_directories(root_ / "out/runs/n0001-r1");
-  std::ofstream(root_ / "out/runs/n0001-r1" / kRecordFile)
+  std::ofstream(root_ / "out/runs/n0001-r1" / trace::kRecordFile)
       << R"({"schema":1,"event":"run_start","ranks":1})"
       << "\n"
       << R"({"schema":1,"event":"run_start","ranks":1,"changes":["run.epochs: 2 -> 4"]})"
@@ -275,9 +276,10 @@ TEST_F(StudyTest, ARunThatWentOnWithAnotherConfigurationIsInTheNotes) {
 
 TEST_F(StudyTest, CollectTakesOnlyTheRunsOfAStudy) {
   EXPECT_EQ(run_study(flags_), 0);
-  fs::copy(root_ / "out/runs/n0001-r1" / kRecordFile, root_ / "out" / kRecordFile);
+  fs::copy(root_ / "out/runs/n0001-r1" / trace::kRecordFile, root_ / "out" / trace::kRecordFile);
   fs::create_directories(root_ / "out/runs/other");
-  fs::copy(root_ / "out/runs/n0001-r1" / kRecordFile, root_ / "out/runs/other" / kRecordFile);
+  fs::copy(root_ / "out/runs/n0001-r1" / trace::kRecordFile,
+           root_ / "out/runs/other" / trace::kRecordFile);
   flags_.collect_only = true;
   EXPECT_EQ(run_study(flags_), 0);
   EXPECT_EQ(result()["runs"].size(), 4u);
@@ -287,7 +289,7 @@ TEST_F(StudyTest, CollectNamesTheKeysInWhichRunsDiffer) {
   for (const char* run : {"a", "b", "c"}) {
     fs::create_directories(root_ / "out" / run);
     std::ofstream(root_ / "out" / run / kResolvedFile) << "";
-    std::ofstream(root_ / "out" / run / kRecordFile)
+    std::ofstream(root_ / "out" / run / trace::kRecordFile)
         << R"({"schema":1,"event":"run_start","ranks":)" << (run == std::string("b") ? 2 : 1)
         << "}\n"
         << R"({"schema":1,"event":"run_stop","status":"done"})"

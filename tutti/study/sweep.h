@@ -54,7 +54,7 @@ struct StudyFlags {
   int threads_per_rank = 0;  ///< run.threads; 0 = chosen once for the whole study, see plan_runs
   int cores = 1;             ///< physical cores that the runs may use
   int64_t epochs = 0;        ///< run.epochs; 0: unknown
-  std::optional<Target> target;  ///< null: the target that the records name
+  std::optional<trace::Target> target;  ///< null: the target that the records name
 
   /// Return the resolved configuration with these settings added ("key=value"), and the one in a
   /// file. The cli provides both, and the rule for differences; without them earlier runs are not

@@ -5,7 +5,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::sync {
 namespace {
 
 /// Removes and returns the first ticket that the worker holds.
@@ -130,4 +130,4 @@ void QuorumDealer::end_step() {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::sync

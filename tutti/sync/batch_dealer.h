@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-namespace tutti {
+namespace tutti::sync {
 
 struct TicketRules {
   int workers = 1;
@@ -113,4 +113,4 @@ class QuorumDealer final : public BatchDealer {
   int64_t taken_ = 0;            // gradients of the current step
 };
 
-}  // namespace tutti
+}  // namespace tutti::sync

@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-namespace tutti {
+namespace tutti::sync {
 namespace {
 
 TEST(OneByOneDealer, GivesEachTicketOnceAndNobodyMoreThanTwo) {
@@ -182,4 +182,4 @@ TEST(QuorumDealer, EveryTicketIsInOneStepWhoeverIsLate) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::sync

@@ -1,6 +1,6 @@
 #include "tutti/sync/delay_compensation.h"
 
-namespace tutti {
+namespace tutti::sync {
 
 void compensate(const DelayCompensation& by, size_t begin, const float* g, std::span<float> out) {
   const auto* const now = reinterpret_cast<const float*>(by.now + begin);
@@ -9,4 +9,4 @@ void compensate(const DelayCompensation& by, size_t begin, const float* g, std::
     out[i] = g[i] + by.lambda * g[i] * g[i] * (now[i] - then[i]);
 }
 
-}  // namespace tutti
+}  // namespace tutti::sync

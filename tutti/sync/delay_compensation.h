@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-namespace tutti {
+namespace tutti::sync {
 
 /// Addresses of the weights at both times, in arenas laid out like the gradient's.
 struct DelayCompensation {
@@ -17,4 +17,4 @@ struct DelayCompensation {
 /// Computes out = g + lambda g g (now - then). `begin` is the offset of g in the arena, in bytes.
 void compensate(const DelayCompensation& by, size_t begin, const float* g, std::span<float> out);
 
-}  // namespace tutti
+}  // namespace tutti::sync

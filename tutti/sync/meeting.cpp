@@ -11,13 +11,13 @@
 #include "tutti/sync/meeting_neighbours.h"
 #include "tutti/sync/meeting_tree.h"
 
-namespace tutti {
+namespace tutti::sync {
 namespace {
 
 /// The same part of every replica's arena, and its average.
 struct MeetingFragment {
   size_t begin, floats;
-  ReplicaAverage average;
+  exchange::ReplicaAverage average;
 
   /// Averages the fragment; `arena(i)` is local replica i's arena.
   template <class Arena>
@@ -34,7 +34,7 @@ struct MeetingFragment {
 class AverageMeeting final : public Meeting {
  public:
   AverageMeeting(const MeetingSettings& settings, comm::Communicator& communicator,
-                 const ReplicaMap& map, size_t floats)
+                 const exchange::ReplicaMap& map, size_t floats)
       : settings_(settings), ranks_(communicator.size()) {
     constexpr size_t kLine = 16;  // floats
     const auto count = static_cast<size_t>(settings.fragments);
@@ -43,7 +43,7 @@ class AverageMeeting final : public Meeting {
     };
     for (size_t f = 0; f < count; ++f)
       if (const size_t size = bound(f + 1) - bound(f); size > 0)
-        fragments_.push_back({bound(f), size, ReplicaAverage(communicator, map, size)});
+        fragments_.push_back({bound(f), size, exchange::ReplicaAverage(communicator, map, size)});
     if (settings.outer != OuterStep::none) {
       anchor_.resize(floats);
       momentum_.resize(floats);
@@ -135,7 +135,7 @@ class AverageMeeting final : public Meeting {
 class ElasticMeeting final : public Meeting {
  public:
   ElasticMeeting(const MeetingSettings& settings, comm::Communicator& communicator,
-                 const ReplicaMap& map, size_t floats)
+                 const exchange::ReplicaMap& map, size_t floats)
       : every_(settings.every), replicas_(map.replicas()), ranks_(communicator.size()),
         alpha_(static_cast<float>(settings.alpha > 0 ? settings.alpha : 0.9 / map.replicas())),
         average_(communicator, map, floats), center_(floats) {
@@ -181,7 +181,7 @@ class ElasticMeeting final : public Meeting {
   const int64_t every_;
   const int replicas_, ranks_;
   const float alpha_;
-  ReplicaAverage average_;
+  exchange::ReplicaAverage average_;
   std::vector<float> center_;
 };
 
@@ -261,8 +261,8 @@ void outer_step(const MeetingSettings& settings, std::span<const float> average,
 }
 
 std::unique_ptr<Meeting> make_meeting(const MeetingSettings& settings,
-                                      comm::Communicator& communicator, const ReplicaMap& map,
-                                      size_t floats) {
+                                      comm::Communicator& communicator,
+                                      const exchange::ReplicaMap& map, size_t floats) {
   if (settings.kind == MeetingKind::tree || settings.kind == MeetingKind::gossip ||
       settings.kind == MeetingKind::neighbours)
     check_message_size(communicator, floats);
@@ -281,4 +281,4 @@ std::unique_ptr<Meeting> make_meeting(const MeetingSettings& settings,
   return nullptr;
 }
 
-}  // namespace tutti
+}  // namespace tutti::sync

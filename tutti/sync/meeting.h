@@ -22,7 +22,7 @@ namespace tutti::comm {
 class Communicator;
 }
 
-namespace tutti {
+namespace tutti::sync {
 
 enum class MeetingKind {
   average,     ///< all take the average of all (local SGD; McMahan et al. 2017, Stich 2019)
@@ -64,7 +64,7 @@ struct MeetingSettings {
   std::string spill = {};  ///< folder for the copies that each replica needs; empty: memory
 
   /// Allocates space for one of these copies.
-  Buffer room(size_t floats) const { return {floats * sizeof(float), spill}; }
+  device::Buffer room(size_t floats) const { return {floats * sizeof(float), spill}; }
 };
 
 /// Returns how many copies of the trained weights a rank holds for such meetings, besides the
@@ -136,8 +136,8 @@ class Meeting {
 /// Collective. `floats` is the size of a replica's weights, and of each kind of its state. The
 /// communicator must outlive the result.
 std::unique_ptr<Meeting> make_meeting(const MeetingSettings& settings,
-                                      comm::Communicator& communicator, const ReplicaMap& map,
-                                      size_t floats);
+                                      comm::Communicator& communicator,
+                                      const exchange::ReplicaMap& map, size_t floats);
 
 /// Updates `anchor`, the weights of the last meeting, by an outer step towards this meeting's
 /// average; without an outer step it becomes the average. `rate` is the inner learning rate.
@@ -186,4 +186,4 @@ struct MixingWeight {
 /// Returns a row of the mixing matrix at the `meeting`-th meeting; rows and columns sum to 1.
 std::vector<MixingWeight> mixing_row(MixingGraph graph, int replicas, int replica, int64_t meeting);
 
-}  // namespace tutti
+}  // namespace tutti::sync

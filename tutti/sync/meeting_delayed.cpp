@@ -5,7 +5,7 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/exchange/average.h"
 
-namespace tutti {
+namespace tutti::sync {
 namespace {
 
 constexpr const char* kUnderWay = "sync.under_way";
@@ -13,7 +13,7 @@ constexpr const char* kUnderWay = "sync.under_way";
 class DelayedMeeting final : public Meeting {
  public:
   DelayedMeeting(const MeetingSettings& settings, comm::Communicator& communicator,
-                 const ReplicaMap& map, size_t floats)
+                 const exchange::ReplicaMap& map, size_t floats)
       : settings_(settings), ranks_(communicator.size()), travelling_(communicator, map, floats),
         shown_(communicator, map, floats), anchor_(floats),
         momentum_(settings.outer == OuterStep::none ? 0 : floats) {
@@ -90,9 +90,9 @@ class DelayedMeeting final : public Meeting {
 
   const MeetingSettings settings_;
   const int ranks_;
-  ReplicaAverage travelling_, shown_;
+  exchange::ReplicaAverage travelling_, shown_;
   std::vector<float> anchor_, momentum_;  // momentum_ is used with an outer step
-  std::vector<Buffer> sent_;              // local replicas' weights at the last meeting
+  std::vector<device::Buffer> sent_;      // local replicas' weights at the last meeting
   bool under_way_ = false;                // their average is being computed
 };
 
@@ -100,8 +100,8 @@ class DelayedMeeting final : public Meeting {
 
 std::unique_ptr<Meeting> make_delayed_meeting(const MeetingSettings& settings,
                                               comm::Communicator& communicator,
-                                              const ReplicaMap& map, size_t floats) {
+                                              const exchange::ReplicaMap& map, size_t floats) {
   return std::make_unique<DelayedMeeting>(settings, communicator, map, floats);
 }
 
-}  // namespace tutti
+}  // namespace tutti::sync

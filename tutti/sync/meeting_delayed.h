@@ -5,7 +5,7 @@
 
 #include "tutti/sync/meeting.h"
 
-namespace tutti {
+namespace tutti::sync {
 
 /// At a meeting every replica sends its weights; their average is computed while training goes on,
 /// and is applied at the next meeting (overlapped DiLoCo: Kale, Douillard, Donchev 2025; CO2: Sun
@@ -16,6 +16,6 @@ namespace tutti {
 /// Collective.
 std::unique_ptr<Meeting> make_delayed_meeting(const MeetingSettings& settings,
                                               comm::Communicator& communicator,
-                                              const ReplicaMap& map, size_t floats);
+                                              const exchange::ReplicaMap& map, size_t floats);
 
-}  // namespace tutti
+}  // namespace tutti::sync

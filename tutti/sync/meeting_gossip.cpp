@@ -10,7 +10,7 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/exchange/average.h"
 
-namespace tutti {
+namespace tutti::sync {
 namespace {
 
 /// GoSGD (Blot, Picard, Cord, Thome 2016, algorithms 3 and 4). Each replica has a share, initially
@@ -24,7 +24,7 @@ namespace {
 class GossipMeeting final : public Meeting {
  public:
   GossipMeeting(const MeetingSettings& settings, comm::Communicator& communicator,
-                const ReplicaMap& map, size_t floats)
+                const exchange::ReplicaMap& map, size_t floats)
       : settings_(settings), communicator_(communicator), map_(map), floats_(floats),
         average_(communicator, map, floats),
         shares_(static_cast<size_t>(map.replicas()), 1.0 / map.replicas()),
@@ -126,7 +126,7 @@ class GossipMeeting final : public Meeting {
   struct Flight {
     int to = -1;  // -1: no message
     double share = 0;
-    Buffer weights;
+    device::Buffer weights;
     std::unique_ptr<comm::MessageOperation> message;  // between two ranks
 
     float* values() const { return reinterpret_cast<float*>(weights.data()); }
@@ -175,9 +175,9 @@ class GossipMeeting final : public Meeting {
 
   const MeetingSettings settings_;
   comm::Communicator& communicator_;
-  const ReplicaMap map_;
+  const exchange::ReplicaMap map_;
   const size_t floats_;
-  ReplicaAverage average_;
+  exchange::ReplicaAverage average_;
   std::vector<double> shares_;   // by replica
   std::vector<Flight> flights_;  // by sender
   std::vector<float> mixed_;
@@ -197,8 +197,8 @@ std::optional<int> gossip_to(const MeetingSettings& settings, int replicas, int 
 
 std::unique_ptr<Meeting> make_gossip_meeting(const MeetingSettings& settings,
                                              comm::Communicator& communicator,
-                                             const ReplicaMap& map, size_t floats) {
+                                             const exchange::ReplicaMap& map, size_t floats) {
   return std::make_unique<GossipMeeting>(settings, communicator, map, floats);
 }
 
-}  // namespace tutti
+}  // namespace tutti::sync

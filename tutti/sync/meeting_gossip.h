@@ -5,10 +5,10 @@
 
 #include "tutti/sync/meeting.h"
 
-namespace tutti {
+namespace tutti::sync {
 
 std::unique_ptr<Meeting> make_gossip_meeting(const MeetingSettings& settings,
                                              comm::Communicator& communicator,
-                                             const ReplicaMap& map, size_t floats);
+                                             const exchange::ReplicaMap& map, size_t floats);
 
-}  // namespace tutti
+}  // namespace tutti::sync

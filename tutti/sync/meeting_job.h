@@ -12,7 +12,7 @@
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/sync/meeting.h"
 
-namespace tutti::meeting_test {
+namespace tutti::sync::meeting_test {
 
 inline constexpr size_t kMetFloats = 80;
 using Values = std::vector<std::vector<float>>;  // by replica
@@ -62,7 +62,7 @@ inline Met run_replicas(const MeetingSettings& settings, int replicas, int ranks
   std::mutex lock;
   Values models;  // by rank
   comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
-    const ReplicaMap map(replicas, ranks, communicator.rank());
+    const exchange::ReplicaMap map(replicas, ranks, communicator.rank());
     const auto meeting = make_meeting(settings, communicator, map, kMetFloats);
     std::vector<ReplicaValues> local;
     for (int i = 0; i < map.local_count(); ++i) {
@@ -132,4 +132,4 @@ inline void expect_close(std::span<const double> expected, std::span<const float
   for (size_t k = 0; k < kMetFloats; ++k) EXPECT_NEAR(expected[k], found[k], 2e-6) << k;
 }
 
-}  // namespace tutti::meeting_test
+}  // namespace tutti::sync::meeting_test

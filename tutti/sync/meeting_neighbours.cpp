@@ -11,7 +11,7 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/exchange/average.h"
 
-namespace tutti {
+namespace tutti::sync {
 namespace {
 
 /// Returns the number of rows of the squarest possible grid.
@@ -32,7 +32,7 @@ int64_t distances_of(int replicas) {
 class NeighbourMeeting final : public Meeting {
  public:
   NeighbourMeeting(const MeetingSettings& settings, comm::Communicator& communicator,
-                   const ReplicaMap& map, size_t floats)
+                   const exchange::ReplicaMap& map, size_t floats)
       : settings_(settings), every_(settings.every), graph_(settings.graph), floats_(floats),
         map_(map), average_(communicator, map, floats) {
     if (map.replicas() > comm::MessageSpec::kMostTag)
@@ -95,7 +95,7 @@ class NeighbourMeeting final : public Meeting {
       }
     Messages& messages = messages_.emplace_back();
     const auto spec = [&](int replica, int peer) {
-      Buffer& values = before_[replica];
+      device::Buffer& values = before_[replica];
       if (values.bytes() == 0) values = settings_.room(floats_);
       return comm::MessageSpec{.name = fmt::format("weights of replica {}", replica),
                                .peer = peer,
@@ -133,10 +133,10 @@ class NeighbourMeeting final : public Meeting {
   const int64_t every_;
   const MixingGraph graph_;
   const size_t floats_;
-  const ReplicaMap map_;
-  ReplicaAverage average_;
-  std::map<int, Buffer> before_;    // by replica: local ones, and received ones
-  std::vector<Messages> messages_;  // by graph of the cycle
+  const exchange::ReplicaMap map_;
+  exchange::ReplicaAverage average_;
+  std::map<int, device::Buffer> before_;  // by replica: local ones, and received ones
+  std::vector<Messages> messages_;        // by graph of the cycle
   std::vector<int64_t> sends_;
   std::vector<float> mixed_;
 };
@@ -177,8 +177,8 @@ std::vector<MixingWeight> mixing_row(MixingGraph graph, int replicas, int replic
 
 std::unique_ptr<Meeting> make_neighbour_meeting(const MeetingSettings& settings,
                                                 comm::Communicator& communicator,
-                                                const ReplicaMap& map, size_t floats) {
+                                                const exchange::ReplicaMap& map, size_t floats) {
   return std::make_unique<NeighbourMeeting>(settings, communicator, map, floats);
 }
 
-}  // namespace tutti
+}  // namespace tutti::sync

@@ -6,7 +6,7 @@
 #include "tutti/base/error.h"
 #include "tutti/comm/communicator.h"
 
-namespace tutti {
+namespace tutti::sync {
 namespace {
 
 /// EASGD on a tree (Zhang, Choromanska, LeCun 2015, section 6): replicas are drawn to the centre of
@@ -18,7 +18,7 @@ namespace {
 class TreeMeeting final : public Meeting {
  public:
   TreeMeeting(const MeetingSettings& settings, comm::Communicator& communicator,
-              const ReplicaMap& map, size_t floats)
+              const exchange::ReplicaMap& map, size_t floats)
       : settings_(settings), communicator_(communicator), map_(map), floats_(floats),
         tree_(map.replicas(), settings.children),
         alpha_(static_cast<float>(settings.alpha > 0 ? settings.alpha : 0.9 / settings.children)) {
@@ -151,12 +151,12 @@ class TreeMeeting final : public Meeting {
 
   const MeetingSettings settings_;
   comm::Communicator& communicator_;
-  const ReplicaMap map_;
+  const exchange::ReplicaMap map_;
   const size_t floats_;
   const CenterTree tree_;
   const float alpha_;
-  std::vector<std::vector<Buffer>> centers_;  // by level from 1 on, and by local replica
-  std::vector<std::vector<float>> received_;  // from children on other ranks
+  std::vector<std::vector<device::Buffer>> centers_;  // by level from 1 on, and by local replica
+  std::vector<std::vector<float>> received_;          // from children on other ranks
   std::vector<float> given_;
 };
 
@@ -175,9 +175,9 @@ CenterTree::CenterTree(int replicas, int children) : children_(children) {
 }
 
 std::unique_ptr<Meeting> make_tree_meeting(const MeetingSettings& settings,
-                                           comm::Communicator& communicator, const ReplicaMap& map,
-                                           size_t floats) {
+                                           comm::Communicator& communicator,
+                                           const exchange::ReplicaMap& map, size_t floats) {
   return std::make_unique<TreeMeeting>(settings, communicator, map, floats);
 }
 
-}  // namespace tutti
+}  // namespace tutti::sync

@@ -9,11 +9,11 @@
 #include "tutti/base/error.h"
 #include "tutti/comm/compress/codec/error_feedback.h"
 
-namespace tutti {
+namespace tutti::sync {
 
-ServedCodecs::ServedCodecs(const ExchangeCompression& compression)
+ServedCodecs::ServedCodecs(const exchange::ExchangeCompression& compression)
     : compressed_(compression.buckets) {
-  for (const CompressionPhase& phase : compression.phases)
+  for (const exchange::CompressionPhase& phase : compression.phases)
     phases_.push_back({phase.first_step, phase.compression.compresses()
                                              ? comm::make_codec(to_string(phase.compression))
                                              : nullptr});
@@ -64,4 +64,4 @@ void ServedCodecs::decode(std::span<const std::byte> message, std::span<float> g
     std::memcpy(gradient.data(), code.data(), code.size());
 }
 
-}  // namespace tutti
+}  // namespace tutti::sync

@@ -16,7 +16,7 @@
 #include "tutti/comm/compress/codec/codec.h"
 #include "tutti/exchange/exchange.h"
 
-namespace tutti {
+namespace tutti::sync {
 
 /// Immutable; safe from any thread.
 class ServedCodecs {
@@ -24,7 +24,7 @@ class ServedCodecs {
   /// Makes an object that encodes nothing.
   ServedCodecs() = default;
   /// Throws ConfigError for a method that is not a codec.
-  explicit ServedCodecs(const ExchangeCompression& compression);
+  explicit ServedCodecs(const exchange::ExchangeCompression& compression);
 
   /// Returns whether parts of this bucket are encoded, in dense phases too.
   bool encodes(int bucket) const {
@@ -58,4 +58,4 @@ class ServedCodecs {
   std::vector<Phase> phases_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::sync

@@ -4,13 +4,14 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::sync {
 
-std::vector<ServedPart> deal_to_servers(const BucketLayout& layout, int servers, bool whole) {
+std::vector<ServedPart> deal_to_servers(const exchange::BucketLayout& layout, int servers,
+                                        bool whole) {
   CHECK(servers > 0, "{} servers", servers);
   std::vector<ServedPart> parts;
   std::vector<size_t> bytes(static_cast<size_t>(servers));
-  const auto give = [&](int server, int bucket, const Shard& range) {
+  const auto give = [&](int server, int bucket, const exchange::Shard& range) {
     if (range.bytes() == 0) return;
     parts.push_back({server, bucket, range});
     bytes[static_cast<size_t>(server)] += range.bytes();
@@ -18,7 +19,7 @@ std::vector<ServedPart> deal_to_servers(const BucketLayout& layout, int servers,
   for (int b = 0; b < static_cast<int>(layout.buckets.size()); ++b) {
     const size_t size = layout.buckets[static_cast<size_t>(b)].bytes;
     if (!whole && size > layout.bytes / static_cast<size_t>(servers)) {
-      const std::vector<Shard> shards = shard_bounds(layout, b, servers);
+      const std::vector<exchange::Shard> shards = exchange::shard_bounds(layout, b, servers);
       for (int s = 0; s < servers; ++s) give(s, b, shards[static_cast<size_t>(s)]);
     } else {
       give(static_cast<int>(std::ranges::min_element(bytes) - bytes.begin()), b, {0, size});
@@ -37,4 +38,4 @@ std::vector<ServedPart> deal_to_servers(const BucketLayout& layout, int servers,
   return parts;
 }
 
-}  // namespace tutti
+}  // namespace tutti::sync

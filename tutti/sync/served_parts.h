@@ -6,13 +6,13 @@
 #include "tutti/exchange/bucket.h"
 #include "tutti/exchange/shard.h"
 
-namespace tutti {
+namespace tutti::sync {
 
 /// A range of one bucket that one server holds.
 struct ServedPart {
   int server = 0;
   int bucket = 0;
-  Shard range;
+  exchange::Shard range;
 };
 
 /// Assigns each bucket to the server that has least so far. A bucket above a server's share is
@@ -20,7 +20,8 @@ struct ServedPart {
 /// a parameter stays with one server. The result is in the order of buckets; a server has at most
 /// one part of each. A pure function: all ranks get the same parts. Throws ConfigError if a server
 /// would get none.
-std::vector<ServedPart> deal_to_servers(const BucketLayout& layout, int servers, bool whole);
+std::vector<ServedPart> deal_to_servers(const exchange::BucketLayout& layout, int servers,
+                                        bool whole);
 
 /// Ranks in one communicator. A rank may be both.
 struct ServedRanks {
@@ -37,4 +38,4 @@ constexpr int gradient(size_t part) { return 2 * static_cast<int>(part); }
 constexpr int weights(size_t part) { return gradient(part) + 1; }
 }  // namespace served_tags
 
-}  // namespace tutti
+}  // namespace tutti::sync

@@ -9,7 +9,7 @@
 #include "tutti/sync/batch_dealer.h"
 #include "tutti/sync/virtual_clock.h"
 
-namespace tutti {
+namespace tutti::sync {
 
 double ServerCounts::stale_mean() const {
   double sum = 0, count = 0;
@@ -34,9 +34,10 @@ ServerClock::ServerClock(ServerClockSpec spec)
 
 /// Assigns each small bucket to the server that has least so far.
 void ServerClock::deal_buckets() {
-  for (const Bucket& bucket : spec_.buckets) weight_bytes_ += static_cast<double>(bucket.bytes);
+  for (const exchange::Bucket& bucket : spec_.buckets)
+    weight_bytes_ += static_cast<double>(bucket.bytes);
   const double share = weight_bytes_ / spec_.servers;
-  for (const Bucket& bucket : spec_.buckets) {
+  for (const exchange::Bucket& bucket : spec_.buckets) {
     const auto bytes = static_cast<double>(bucket.bytes);
     std::vector<Part>& parts = parts_.emplace_back();
     if (bytes > share)
@@ -103,7 +104,7 @@ void ServerClock::find_times(Worker& worker) const {
   worker.computed = sum / spec_.group;
   worker.made.clear();
   double made = 0, before = worker.began;
-  for (const Bucket& bucket : spec_.buckets) {
+  for (const exchange::Bucket& bucket : spec_.buckets) {
     const auto bytes = static_cast<double>(bucket.bytes);
     made += bytes;
     const double complete =
@@ -289,4 +290,4 @@ bool ServerClock::restore(std::span<const double> state) {
   return true;
 }
 
-}  // namespace tutti
+}  // namespace tutti::sync

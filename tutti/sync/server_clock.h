@@ -22,15 +22,15 @@
 #include "tutti/comm/cost/machine.h"
 #include "tutti/exchange/bucket.h"
 
-namespace tutti {
+namespace tutti::sync {
 
 struct ServerClockSpec {
   comm::Machine machine;
   int workers = 1;
   int group = 1;  ///< devices of a worker, which sum their gradients and share the weights received
   uint64_t seed = 0;
-  double flop = 0;                   ///< operations in a device's step
-  std::vector<Bucket> buckets = {};  ///< the gradient's, in the order of backward
+  double flop = 0;                             ///< operations in a device's step
+  std::vector<exchange::Bucket> buckets = {};  ///< the gradient's, in the order of backward
   int servers = 1;
   std::optional<int64_t> bound = {};  ///< how many steps a worker may be ahead of the slowest,
                                       ///< counted from the last meeting; none: any number
@@ -144,4 +144,4 @@ class ServerClock {
   int taken_ = 0;        // gradients of the current quorum
 };
 
-}  // namespace tutti
+}  // namespace tutti::sync

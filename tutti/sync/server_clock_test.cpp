@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::sync {
 namespace {
 
 /// One device per node: a step takes 3 s, and 1000 bytes to another node take one second.
@@ -14,7 +14,7 @@ ServerClockSpec some_servers(int workers) {
   spec.machine.between = {.latency = 0, .seconds_per_byte = 1e-3};
   spec.workers = workers;
   spec.buckets.resize(2);
-  for (Bucket& bucket : spec.buckets) bucket.bytes = 500;
+  for (exchange::Bucket& bucket : spec.buckets) bucket.bytes = 500;
   return spec;
 }
 
@@ -220,4 +220,4 @@ TEST(ServerClock, GoesOnFromItsNumbers) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::sync

@@ -7,7 +7,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::sync {
 namespace {
 
 template <class T>
@@ -17,15 +17,16 @@ std::span<std::byte> bytes_of_reply(T& value) {
 
 }  // namespace
 
-ServerLink::ServerLink(comm::Communicator& communicator, Spec spec, const BucketLayout& layout)
+ServerLink::ServerLink(comm::Communicator& communicator, Spec spec,
+                       const exchange::BucketLayout& layout)
     : communicator_(communicator), spec_(std::move(spec)), buckets_(layout.buckets.size()),
       sums_(layout.buckets.size()), unsent_(layout.buckets.size()),
       asks_(spec_.ranks.servers.size()) {
-  for (const Bucket& bucket : layout.buckets) begins_.push_back(bucket.begin);
+  for (const exchange::Bucket& bucket : layout.buckets) begins_.push_back(bucket.begin);
   for (size_t b = 0; b < unsent_.size(); ++b)
     if (encodes(static_cast<int>(b))) unsent_[b].resize(layout.buckets[b].floats());
   if (spec_.here && spec_.codecs && spec_.codecs->encoded_buckets() > 0)
-    decoded_ = Buffer(layout.bytes);
+    decoded_ = device::Buffer(layout.bytes);
   for (size_t p = 0; p < spec_.parts.size(); ++p) {
     const ServedPart& part = spec_.parts[p];
     const size_t begin = layout.buckets[static_cast<size_t>(part.bucket)].begin;
@@ -200,12 +201,12 @@ void ServerLink::end(int signal) {
   if (spec_.here) wait_here();
 }
 
-WorkerGroup::WorkerGroup(comm::Communicator& group, ServerLink* link, const BucketLayout& layout,
-                         std::byte* parameters)
+WorkerGroup::WorkerGroup(comm::Communicator& group, ServerLink* link,
+                         const exchange::BucketLayout& layout, std::byte* parameters)
     : group_(group), link_(link), begun_(layout.buckets.size()) {
   CHECK((link != nullptr) == (group.rank() == 0), "rank 0 of a group sends for it");
   if (alone()) return;
-  for (const Bucket& bucket : layout.buckets)
+  for (const exchange::Bucket& bucket : layout.buckets)
     spread_.push_back(group.plan({.name = "weights of " + bucket.name,
                                   .kind = comm::Collective::broadcast,
                                   .count = bucket.floats(),
@@ -243,4 +244,4 @@ void WorkerGroup::wait(int bucket) {
   exposed_ += std::chrono::duration<double>(Clock::now() - began).count();
 }
 
-}  // namespace tutti
+}  // namespace tutti::sync

@@ -18,7 +18,7 @@
 #include "tutti/sync/served_codecs.h"
 #include "tutti/sync/weight_server.h"
 
-namespace tutti {
+namespace tutti::sync {
 
 /// Not thread-safe; used by the thread that uses the communicator.
 class ServerLink {
@@ -30,7 +30,7 @@ class ServerLink {
     WeightServer* here = nullptr;          ///< this rank's server, if it is one
     const ServedCodecs* codecs = nullptr;  ///< the same as the servers'; null: nothing is encoded
   };
-  ServerLink(comm::Communicator& communicator, Spec spec, const BucketLayout& layout);
+  ServerLink(comm::Communicator& communicator, Spec spec, const exchange::BucketLayout& layout);
 
   void begin_round();
   /// Returns the next ticket when it arrives. That may take until slower workers have caught up,
@@ -89,7 +89,7 @@ class ServerLink {
   std::vector<const float*> sums_;          // by bucket, once it is complete
   std::vector<size_t> begins_;              // offset of each bucket in the arenas
   std::vector<std::vector<float>> unsent_;  // by bucket
-  Buffer decoded_;                          // laid out like the arenas, for this rank's server
+  device::Buffer decoded_;                  // laid out like the arenas, for this rank's server
   std::vector<std::unique_ptr<comm::MessageOperation>> asks_;  // by server; null: this rank
   std::unique_ptr<comm::MessageOperation> grants_;             // null: the first server is here
   ServerAsk ask_;
@@ -105,7 +105,7 @@ class WorkerGroup {
  public:
   /// Collective in `group`. `link` is given on rank 0 of the group and null on the others. All
   /// arguments must outlive this object.
-  WorkerGroup(comm::Communicator& group, ServerLink* link, const BucketLayout& layout,
+  WorkerGroup(comm::Communicator& group, ServerLink* link, const exchange::BucketLayout& layout,
               std::byte* parameters);
 
   bool alone() const { return group_.size() == 1; }
@@ -124,4 +124,4 @@ class WorkerGroup {
   double exposed_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::sync

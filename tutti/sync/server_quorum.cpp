@@ -7,12 +7,12 @@
 #include "tutti/comm/schedule/tree.h"
 #include "tutti/sync/weight_server.h"
 
-namespace tutti {
+namespace tutti::sync {
 
-void WeightServer::plan_verdicts(const BucketLayout& layout) {
+void WeightServer::plan_verdicts(const exchange::BucketLayout& layout) {
   CHECK(spec_.codecs == nullptr || spec_.codecs->encoded_buckets() == 0,
         "what a gradient that is dropped has not sent would be lost");
-  spare_ = Buffer(layout.bytes);
+  spare_ = device::Buffer(layout.bytes);
   const std::vector<int>& servers = spec_.ranks.servers;
   followers_.resize(dealer_ ? servers.size() - 1 : 1);
   for (size_t f = 0; f < followers_.size(); ++f) {
@@ -108,14 +108,14 @@ void WeightServer::apply_step() {
 /// Adds in the tree over the step's gradients, in the order of their tickets: the bits equal
 /// those of a sum over as many replicas. A sum is stored in its first gradient's place, except
 /// where that belongs to this rank's worker: a server must not change it.
-const float* WeightServer::sum_of(size_t lo, size_t hi, int bucket, const Shard& range) {
+const float* WeightServer::sum_of(size_t lo, size_t hi, int bucket, const exchange::Shard& range) {
   Worker& first = *step_[lo].worker;
   const float* const own = first.buckets[static_cast<size_t>(bucket)];
   if (hi - lo == 1) return own;
   const int middle = comm::split_point({static_cast<int>(lo), static_cast<int>(hi)});
   const float* const left = sum_of(lo, static_cast<size_t>(middle), bucket, range);
   const float* const right = sum_of(static_cast<size_t>(middle), hi, bucket, range);
-  Buffer& buffer = is_here(first) ? spare_ : first.gradient;
+  device::Buffer& buffer = is_here(first) ? spare_ : first.gradient;
   auto* const sum = reinterpret_cast<float*>(buffer.data() + begins_[static_cast<size_t>(bucket)]);
   const size_t at = range.begin / sizeof(float);
   const auto run = [at](const float* begin) {
@@ -127,4 +127,4 @@ const float* WeightServer::sum_of(size_t lo, size_t hi, int bucket, const Shard&
   return sum;
 }
 
-}  // namespace tutti
+}  // namespace tutti::sync

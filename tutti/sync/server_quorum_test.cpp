@@ -10,7 +10,7 @@
 #include "tutti/sync/server_link.h"
 #include "tutti/sync/weight_server.h"
 
-namespace tutti {
+namespace tutti::sync {
 namespace {
 
 struct QuorumCase {
@@ -49,8 +49,8 @@ struct Stepping final : ServedWeights {
 void run_quorum(const QuorumCase& job) {
   SCOPED_TRACE(testing::Message() << job.quorum << " of " << job.workers << " workers, "
                                   << job.servers << " servers" << (job.own_ranks ? " apart" : ""));
-  const std::vector<GradientEntry> entries{{"a", 4096}, {"b", 256}, {"c", 8192}};
-  const BucketLayout layout = partition_buckets(entries, 256);
+  const std::vector<exchange::GradientEntry> entries{{"a", 4096}, {"b", 256}, {"c", 8192}};
+  const exchange::BucketLayout layout = exchange::partition_buckets(entries, 256);
   std::mutex mutex;
   int64_t dropped = 0, steps = 0;
   comm::run_ranks(job.workers + (job.own_ranks ? job.servers : 0), [&](comm::Communicator& c) {
@@ -62,7 +62,7 @@ void run_quorum(const QuorumCase& job) {
     Stepping weights(layout.bytes / sizeof(float));
     const int server = c.rank() - ranks.servers.front();
     std::unique_ptr<WeightServer> loop;
-    for (const Bucket& bucket : layout.buckets) weights.begins.push_back(bucket.begin);
+    for (const exchange::Bucket& bucket : layout.buckets) weights.begins.push_back(bucket.begin);
     for (const ServedPart& part : parts)
       if (part.server == server) weights.parts.push_back(part);
     if (server >= 0 && server < job.servers)
@@ -174,4 +174,4 @@ TEST(WeightServer, AStepTakesNoGradientOfOlderWeights) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::sync

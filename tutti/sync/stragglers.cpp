@@ -4,7 +4,7 @@
 
 #include "tutti/base/log.h"
 
-namespace tutti {
+namespace tutti::sync {
 
 int StragglerWatch::look(const comm::ArrivalSummary& summary) {
   const comm::Lateness* straggler = summary.straggler();
@@ -16,15 +16,15 @@ int StragglerWatch::look(const comm::ArrivalSummary& summary) {
   return named_ = rank;
 }
 
-void Stragglers::report(int64_t step, RunRecord* record) {
+void Stragglers::report(int64_t step, trace::RunRecord* record) {
   if (communicator_.size() == 1) return;
   const comm::ArrivalSummary summary = arrivals_.collect();
   if (record == nullptr || summary.steps == 0) return;
-  ArrivalsRecord line{.step = step,
-                      .steps = summary.steps,
-                      .clock_error_ms = summary.clock_error * 1e3,
-                      .waited_ms = summary.waited * 1e3,
-                      .waited_for_late_ms = summary.waited_for_late * 1e3};
+  trace::ArrivalsRecord line{.step = step,
+                             .steps = summary.steps,
+                             .clock_error_ms = summary.clock_error * 1e3,
+                             .waited_ms = summary.waited * 1e3,
+                             .waited_for_late_ms = summary.waited_for_late * 1e3};
   for (const comm::Lateness& late : summary.ranks) {
     line.ranks.push_back(communicator_.job_rank(late.rank));
     line.last.push_back(late.last);
@@ -38,4 +38,4 @@ void Stragglers::report(int64_t step, RunRecord* record) {
   record->append(line);
 }
 
-}  // namespace tutti
+}  // namespace tutti::sync

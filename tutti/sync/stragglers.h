@@ -5,7 +5,7 @@
 #include "tutti/comm/check/arrival.h"
 #include "tutti/trace/record.h"
 
-namespace tutti {
+namespace tutti::sync {
 
 /// Distinguishes a straggler from chance, which makes some rank the last in most of a few steps,
 /// and from start-up or another program, which delay one for a second.
@@ -32,7 +32,7 @@ class Stragglers {
   /// Collective. `record` is given on the rank that writes it and null elsewhere. Does nothing with
   /// a single rank. The log names a rank once, and only if it is late over several reports in a
   /// row.
-  void report(int64_t step, RunRecord* record);
+  void report(int64_t step, trace::RunRecord* record);
 
  private:
   comm::Communicator& communicator_;
@@ -40,4 +40,4 @@ class Stragglers {
   StragglerWatch watch_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::sync

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::sync {
 namespace {
 
 /// A summary in which `rank` was the last in all of `steps` steps of 10 ms, by 1 ms.
@@ -42,4 +42,4 @@ TEST(Stragglers, AGoodReportClearsTheSuspicion) {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::sync

@@ -6,7 +6,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::sync {
 namespace {
 
 /// Counts messages that share a sender's link: messages to other nodes share the node's link, those
@@ -37,7 +37,8 @@ class LinkFlows {
 
 VirtualClock::VirtualClock(VirtualClockSpec spec)
     : spec_(std::move(spec)), ready_(static_cast<size_t>(spec_.replicas)) {
-  for (const Bucket& bucket : spec_.buckets) weight_bytes_ += static_cast<double>(bucket.bytes);
+  for (const exchange::Bucket& bucket : spec_.buckets)
+    weight_bytes_ += static_cast<double>(bucket.bytes);
   if (spec_.sync && spec_.sync->kind == MeetingKind::tree)
     tree_.emplace(spec_.replicas, spec_.sync->children);
 }
@@ -88,7 +89,7 @@ double VirtualClock::step(int64_t step, std::span<const double> measured) {
 double VirtualClock::gradient_end(const std::vector<double>& computed, double begin) const {
   const double slowest = std::ranges::max(computed);
   double arrived = begin, made = 0;
-  for (const Bucket& bucket : spec_.buckets) {
+  for (const exchange::Bucket& bucket : spec_.buckets) {
     made += static_cast<double>(bucket.bytes);
     const double complete = begin + slowest * (kForward + (1 - kForward) * made / weight_bytes_);
     arrived = std::max(arrived, complete) +
@@ -196,4 +197,4 @@ void VirtualClock::gossip(int64_t step) {
         {to, ready_[static_cast<size_t>(from)] + flows.seconds(weight_bytes_, from, to)});
 }
 
-}  // namespace tutti
+}  // namespace tutti::sync

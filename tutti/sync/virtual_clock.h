@@ -12,7 +12,7 @@
 #include "tutti/exchange/bucket.h"
 #include "tutti/sync/meeting.h"
 
-namespace tutti {
+namespace tutti::sync {
 
 /// The fraction of a step that is forward: backward takes twice as long.
 inline constexpr double kForward = 1.0 / 3;
@@ -21,10 +21,10 @@ struct VirtualClockSpec {
   comm::Machine machine;
   int replicas = 1;  ///< each on a device
   uint64_t seed = 0;
-  double flop = 0;                        ///< operations in a replica's step
-  std::vector<Bucket> buckets = {};       ///< the gradient's, in the order of backward
-  double state_bytes = 0;                 ///< optimizer state that a meeting averages
-  std::optional<MeetingSettings> sync{};  ///< none: every step
+  double flop = 0;                             ///< operations in a replica's step
+  std::vector<exchange::Bucket> buckets = {};  ///< the gradient's, in the order of backward
+  double state_bytes = 0;                      ///< optimizer state that a meeting averages
+  std::optional<MeetingSettings> sync{};       ///< none: every step
 };
 
 /// Not thread-safe.
@@ -67,4 +67,4 @@ class VirtualClock {
   std::optional<CenterTree> tree_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::sync

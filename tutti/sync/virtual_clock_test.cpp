@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::sync {
 namespace {
 
 /// One device per node: a step takes 3 s, and 1000 bytes to another node take one second.
@@ -12,7 +12,7 @@ VirtualClockSpec some_replay(int replicas) {
   spec.machine.between = {.latency = 0, .seconds_per_byte = 1e-3};
   spec.replicas = replicas;
   spec.buckets.resize(2);
-  for (Bucket& bucket : spec.buckets) bucket.bytes = 500;
+  for (exchange::Bucket& bucket : spec.buckets) bucket.bytes = 500;
   return spec;
 }
 
@@ -179,4 +179,4 @@ TEST(VirtualClock, GoesOnWithEachReplicaWhereItWas) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::sync

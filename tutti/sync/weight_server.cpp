@@ -7,7 +7,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::sync {
 namespace {
 
 template <class T>
@@ -22,8 +22,8 @@ bool all_there(const std::vector<std::unique_ptr<comm::MessageOperation>>& messa
 
 }  // namespace
 
-WeightServer::WeightServer(comm::Communicator& communicator, Spec spec, const BucketLayout& layout,
-                           ServedWeights& weights)
+WeightServer::WeightServer(comm::Communicator& communicator, Spec spec,
+                           const exchange::BucketLayout& layout, ServedWeights& weights)
     : Operation(communicator, "server of weights"), spec_(std::move(spec)), weights_(weights),
       workers_(spec_.ranks.workers.size()) {
   // A worker has made its own gradients when it waits here, so the others' must come within the
@@ -33,7 +33,7 @@ WeightServer::WeightServer(comm::Communicator& communicator, Spec spec, const Bu
               spec_.ranks.workers.end());
   for (size_t p = 0; p < spec_.parts.size(); ++p)
     if (spec_.parts[p].server == spec_.server) own_.push_back(p);
-  for (const Bucket& bucket : layout.buckets) begins_.push_back(bucket.begin);
+  for (const exchange::Bucket& bucket : layout.buckets) begins_.push_back(bucket.begin);
   for (size_t w = 0; w < workers_.size(); ++w) {
     workers_[w].rank = spec_.ranks.workers[w];
     workers_[w].buckets.resize(layout.buckets.size());
@@ -46,13 +46,13 @@ WeightServer::WeightServer(comm::Communicator& communicator, Spec spec, const Bu
 
 WeightServer::~WeightServer() { withdraw(); }
 
-void WeightServer::plan(Worker& worker, const BucketLayout& layout) {
-  worker.gradient = Buffer(layout.bytes);
-  worker.weights = Buffer(layout.bytes);
+void WeightServer::plan(Worker& worker, const exchange::BucketLayout& layout) {
+  worker.gradient = device::Buffer(layout.bytes);
+  worker.weights = device::Buffer(layout.bytes);
   for (const size_t p : own_) {
     const ServedPart& part = spec_.parts[p];
     const size_t begin = begins_[static_cast<size_t>(part.bucket)];
-    const auto slice = [&](Buffer& buffer) {
+    const auto slice = [&](device::Buffer& buffer) {
       return std::span(buffer.data() + begin + part.range.begin, part.range.bytes());
     };
     worker.buckets[static_cast<size_t>(part.bucket)] =
@@ -332,4 +332,4 @@ std::optional<TicketGrant> WeightServer::take_grant() {
   return grant;
 }
 
-}  // namespace tutti
+}  // namespace tutti::sync

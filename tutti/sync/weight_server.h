@@ -33,7 +33,7 @@
 #include "tutti/sync/served_codecs.h"
 #include "tutti/sync/served_parts.h"
 
-namespace tutti {
+namespace tutti::sync {
 
 /// A worker's message to a server between two gradients.
 struct ServerAsk {
@@ -100,7 +100,7 @@ class WeightServer final : public comm::Operation {
     const ServedCodecs* codecs = nullptr;  ///< the same as the workers'; null: nothing is encoded
   };
   /// Called on this rank only. All arguments must outlive this object.
-  WeightServer(comm::Communicator& communicator, Spec spec, const BucketLayout& layout,
+  WeightServer(comm::Communicator& communicator, Spec spec, const exchange::BucketLayout& layout,
                ServedWeights& weights);
   ~WeightServer() override;
 
@@ -127,7 +127,7 @@ class WeightServer final : public comm::Operation {
   using Messages = std::vector<std::unique_ptr<comm::MessageOperation>>;
   struct Worker {
     int rank = 0;
-    Buffer gradient, weights;                     // another rank's; laid out like arenas
+    device::Buffer gradient, weights;             // another rank's; laid out like arenas
     ServerAsk ask;                                // being received
     TicketGrant grant;                            // being sent
     Messages gradients, answers;                  // one per part
@@ -164,7 +164,7 @@ class WeightServer final : public comm::Operation {
   bool serves() const override { return true; }
 
   bool is_here(const Worker& worker) const { return worker.rank == communicator().rank(); }
-  void plan(Worker& worker, const BucketLayout& layout);
+  void plan(Worker& worker, const exchange::BucketLayout& layout);
   void plan_wishes();
   void hear_wishes();
   bool gradient_there(Worker& worker);
@@ -180,13 +180,13 @@ class WeightServer final : public comm::Operation {
   void serve(Worker& worker);
 
   // In server_quorum.cpp.
-  void plan_verdicts(const BucketLayout& layout);
+  void plan_verdicts(const exchange::BucketLayout& layout);
   void judge();
   void say(const Worker& worker, Verdict::What what, int64_t ticket = 0);
   bool follow();
   bool done(const Verdict& verdict);
   void apply_step();
-  const float* sum_of(size_t lo, size_t hi, int bucket, const Shard& range);
+  const float* sum_of(size_t lo, size_t hi, int bucket, const exchange::Shard& range);
   void copy_to(std::byte* parameters) const;
 
   const Spec spec_;
@@ -201,7 +201,7 @@ class WeightServer final : public comm::Operation {
   std::deque<Verdict> verdicts_;     // in order, not yet carried out
   std::vector<Follower> followers_;  // on the first server: the others; elsewhere: the first one
   std::vector<Held> step_;           // gradients of the current step
-  Buffer spare_;                     // for sums; laid out like the arenas
+  device::Buffer spare_;             // for sums; laid out like the arenas
   // Requests to stop, from servers without a worker: each sends one to the first server.
   std::byte wish_{};
   Messages wishes_;
@@ -213,4 +213,4 @@ class WeightServer final : public comm::Operation {
   Here here_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::sync

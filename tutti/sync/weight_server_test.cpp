@@ -14,12 +14,13 @@
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/sync/server_link.h"
 
-namespace tutti {
+namespace tutti::sync {
 namespace {
 
 TEST(DealToServers, TilesEveryBucket) {
-  const std::vector<GradientEntry> entries{{"a", 4096}, {"b", 65536}, {"c", 640}, {"d", 1 << 20}};
-  const BucketLayout layout = partition_buckets(entries, 4096);
+  const std::vector<exchange::GradientEntry> entries{
+      {"a", 4096}, {"b", 65536}, {"c", 640}, {"d", 1 << 20}};
+  const exchange::BucketLayout layout = exchange::partition_buckets(entries, 4096);
   for (const bool whole : {false, true})
     for (const int servers : {1, 2, 3, 9}) {
       if (whole && servers > static_cast<int>(layout.buckets.size())) continue;
@@ -39,8 +40,9 @@ TEST(DealToServers, TilesEveryBucket) {
 
 // Such a server would wait for gradients that are never sent.
 TEST(DealToServers, RefusesAServerThatGetsNothing) {
-  const BucketLayout layout = partition_buckets(
-      std::vector<GradientEntry>{{"a", 4096}, {"b", 65536}, {"c", 640}, {"d", 1 << 20}}, 4096);
+  const exchange::BucketLayout layout = exchange::partition_buckets(
+      std::vector<exchange::GradientEntry>{{"a", 4096}, {"b", 65536}, {"c", 640}, {"d", 1 << 20}},
+      4096);
   const int buckets = static_cast<int>(layout.buckets.size());
   EXPECT_NO_THROW(deal_to_servers(layout, buckets, true));
   EXPECT_THROW(deal_to_servers(layout, buckets + 1, true), ConfigError);
@@ -49,7 +51,7 @@ TEST(DealToServers, RefusesAServerThatGetsNothing) {
 
 /// Adds up gradients and records them.
 struct Adding final : ServedWeights {
-  explicit Adding(const BucketLayout& of, std::vector<ServedPart> own)
+  explicit Adding(const exchange::BucketLayout& of, std::vector<ServedPart> own)
       : layout(of), parts(std::move(own)), arena(of.bytes / sizeof(float)) {}
   std::byte* parameters() override { return reinterpret_cast<std::byte*>(arena.data()); }
   void apply(const ServedUpdate& update) override {
@@ -62,7 +64,7 @@ struct Adding final : ServedWeights {
       }
     }
   }
-  const BucketLayout& layout;
+  const exchange::BucketLayout& layout;
   std::vector<ServedPart> parts;
   std::vector<float> arena;
   int64_t next = 0;
@@ -75,12 +77,13 @@ struct ServedCase {
   const char* compression = "none";  // compresses every second bucket, from step 2 on
 };
 
-ExchangeCompression every_second(const BucketLayout& layout, const char* compression) {
-  CompressionPolicy policy = parse_compression_policy(compression);
+exchange::ExchangeCompression every_second(const exchange::BucketLayout& layout,
+                                           const char* compression) {
+  exchange::CompressionPolicy policy = exchange::parse_compression_policy(compression);
   if (!policy.compression.compresses()) return {};
   policy.warmup_steps = 2;
   policy.ramp_steps = 3;
-  ExchangeCompression every{.phases = compression_phases(policy)};
+  exchange::ExchangeCompression every{.phases = exchange::compression_phases(policy)};
   for (size_t b = 0; b < layout.buckets.size(); ++b) every.buckets.push_back(b % 2 == 0);
   return every;
 }
@@ -93,8 +96,8 @@ float of_kind(size_t i, double scale) {
 /// Runs workers whose gradient of ticket t has the factor t + 1, over two rounds, the second cut
 /// short. With one server, returns the bytes sent relative to whole gradients and weights.
 double run_served(const ServedCase& job) {
-  const std::vector<GradientEntry> entries{{"a", 4096}, {"b", 256}, {"c", 8192}};
-  const BucketLayout layout = partition_buckets(entries, 256);
+  const std::vector<exchange::GradientEntry> entries{{"a", 4096}, {"b", 256}, {"c", 8192}};
+  const exchange::BucketLayout layout = exchange::partition_buckets(entries, 256);
   std::mutex mutex;
   std::multiset<int64_t> made;
   std::vector<double> kept(layout.bytes / sizeof(float));  // residuals, summed over all workers
@@ -219,7 +222,8 @@ struct Failing final : ServedWeights {
 };
 
 TEST(WeightServer, AWorkerBesideItMeetsItsError) {
-  const BucketLayout layout = partition_buckets(std::vector<GradientEntry>{{"a", 4096}}, 4096);
+  const exchange::BucketLayout layout =
+      exchange::partition_buckets(std::vector<exchange::GradientEntry>{{"a", 4096}}, 4096);
   const ServedRanks ranks{.servers = {0}, .workers = {0}};
   const auto parts = deal_to_servers(layout, 1, false);
   for (const bool asks : {true, false}) {
@@ -282,7 +286,8 @@ TEST(WeightServer, LosesNothingThatItIsNotSent) {
 }
 
 TEST(ServedCodecs, RefusesWhatNoPhaseSends) {
-  const BucketLayout layout = partition_buckets(std::vector<GradientEntry>{{"a", 4096}}, 4096);
+  const exchange::BucketLayout layout =
+      exchange::partition_buckets(std::vector<exchange::GradientEntry>{{"a", 4096}}, 4096);
   const ServedCodecs codecs(every_second(layout, "int8"));
   std::vector<float> gradient(1024, 1), unsent(1024, 2), decoded(1024);
   std::vector<std::byte> room(codecs.most_bytes(1024));
@@ -304,4 +309,4 @@ TEST(WeightServer, AppliesEveryGradientOnceWithinABound) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::sync

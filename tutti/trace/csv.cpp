@@ -10,7 +10,7 @@
 #include "tutti/base/own_file.h"
 #include "tutti/trace/record_fields.h"
 
-namespace tutti {
+namespace tutti::trace {
 namespace {
 
 /// Comma-separated names, or values, of one event's plain fields.
@@ -132,4 +132,4 @@ void CsvFiles::add(const EvalRecord& event) {
   evals_.append(evals_row(event, metrics_));
 }
 
-}  // namespace tutti
+}  // namespace tutti::trace

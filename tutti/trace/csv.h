@@ -8,7 +8,7 @@
 
 #include "tutti/trace/record.h"
 
-namespace tutti {
+namespace tutti::trace {
 
 /// Returns a text as one cell: on one line, quoted if necessary, and after an apostrophe if it
 /// begins like a formula, which a spreadsheet would compute.
@@ -45,4 +45,4 @@ class CsvFiles {
   bool no_evals_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::trace

@@ -13,7 +13,7 @@
 #include "tutti/base/scratch_directory.h"
 #include "tutti/trace/tensorboard.h"
 
-namespace tutti {
+namespace tutti::trace {
 namespace {
 
 namespace fs = std::filesystem;
@@ -63,4 +63,4 @@ TEST(RecordFiles, LinksOfOthersAreNotWrittenThrough) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::trace

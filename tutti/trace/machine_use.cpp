@@ -4,7 +4,7 @@
 
 #include "tutti/base/json.h"
 
-namespace tutti {
+namespace tutti::trace {
 namespace {
 
 // Below these shares, the system's own work and the resolution of its clock ticks would be mistaken
@@ -41,4 +41,4 @@ std::string disturbance_sentence(const MachineUse& use) {
   return what.empty() ? "" : what + ": these times say little";
 }
 
-}  // namespace tutti
+}  // namespace tutti::trace

@@ -7,7 +7,7 @@
 
 #include "tutti/base/json_forward.h"
 
-namespace tutti {
+namespace tutti::trace {
 
 /// Shares of an interval, from 0 to 1; NaN: not measured.
 struct MachineUse {
@@ -38,4 +38,4 @@ std::string disturbance(const MachineUse& use);
 /// Empty as above.
 std::string disturbance_sentence(const MachineUse& use);
 
-}  // namespace tutti
+}  // namespace tutti::trace

@@ -18,7 +18,7 @@
 #include "tutti/base/own_file.h"
 #include "tutti/trace/record_fields.h"
 
-namespace tutti {
+namespace tutti::trace {
 namespace {
 
 constexpr std::array<std::string_view, 4> kStatusNames = {"done", "target_missed", "requeue",
@@ -235,4 +235,4 @@ void RunRecord::append(RunStop event) {
         fmt::format("{}: the run record did not reach the disk: {}", path_, file_error(errno)));
 }
 
-}  // namespace tutti
+}  // namespace tutti::trace

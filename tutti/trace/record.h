@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tutti {
+namespace tutti::trace {
 
 inline constexpr int kRecordSchema = 1;
 inline constexpr const char* kRecordFile =
@@ -355,4 +355,4 @@ std::string make_run_id(double unix_seconds);
 std::string iso_time(double unix_seconds);
 double unix_now();
 
-}  // namespace tutti
+}  // namespace tutti::trace

@@ -5,7 +5,7 @@
 
 #include "tutti/trace/record.h"
 
-namespace tutti::record {
+namespace tutti::trace::record {
 
 /// Satisfied by an event to write and by one to read into.
 template <class T, class Event>
@@ -252,4 +252,4 @@ void fields(Event& e, Visit&& visit) {
   visit("checkpoint_seconds", e.checkpoint_seconds);
 }
 
-}  // namespace tutti::record
+}  // namespace tutti::trace::record

@@ -7,7 +7,7 @@
 #include "tutti/base/small_text.h"
 #include "tutti/trace/record_fields.h"
 
-namespace tutti {
+namespace tutti::trace {
 namespace {
 
 /// A field that is absent keeps its default, so that older records stay readable; null is "not
@@ -197,4 +197,4 @@ Readable read_readable(const std::string& path) {
   return found;
 }
 
-}  // namespace tutti
+}  // namespace tutti::trace

@@ -13,7 +13,7 @@
 #include "tutti/base/scratch_directory.h"
 #include "tutti/trace/csv.h"
 
-namespace tutti {
+namespace tutti::trace {
 namespace {
 
 class RecordTest : public testing::Test {
@@ -371,4 +371,4 @@ TEST_F(RecordTest, AFailureIsTheLastLineAndItsFirstCauseCounts) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::trace

@@ -12,7 +12,7 @@
 #include "tutti/base/own_file.h"
 #include "tutti/base/small_text.h"
 
-namespace tutti {
+namespace tutti::trace {
 namespace {
 
 template <class Clock>
@@ -115,4 +115,4 @@ void merge_traces(const std::vector<std::string>& inputs, const std::string& out
                       {"otherData", {{"dropped_spans", dropped}}}});
 }
 
-}  // namespace tutti
+}  // namespace tutti::trace

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tutti {
+namespace tutti::trace {
 
 /// Collects spans in memory. Thread-safe; recording costs one uncontended lock. Holds at most
 /// `capacity` spans: later ones are counted but not kept, and the file says so. The owner writes
@@ -67,4 +67,4 @@ class ScopedSpan {
 /// Merges the files of several ranks into one.
 void merge_traces(const std::vector<std::string>& inputs, const std::string& output);
 
-}  // namespace tutti
+}  // namespace tutti::trace

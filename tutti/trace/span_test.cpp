@@ -9,7 +9,7 @@
 #include "tutti/base/json.h"
 #include "tutti/base/scratch_directory.h"
 
-namespace tutti {
+namespace tutti::trace {
 namespace {
 
 Json read(const std::string& path) {
@@ -75,4 +75,4 @@ TEST(Spans, ALimitedStoreCountsWhatItDropsAndMergeKeepsTheCount) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::trace

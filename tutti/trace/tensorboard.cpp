@@ -11,7 +11,7 @@
 #include "tutti/base/numeric/crc32c.h"
 #include "tutti/base/own_file.h"
 
-namespace tutti {
+namespace tutti::trace {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "frames are little endian");
@@ -176,4 +176,4 @@ std::vector<std::string> read_tfrecord_frames(const std::string& path) {
   return payloads;
 }
 
-}  // namespace tutti
+}  // namespace tutti::trace

@@ -16,7 +16,7 @@
 
 #include "tutti/trace/record.h"
 
-namespace tutti {
+namespace tutti::trace {
 
 /// Writes scalars into <directory>/events.out.tfevents.<seconds>.<host>. Not thread-safe. Each call
 /// reaches the file system before it returns. Throws IoError naming the file.
@@ -50,4 +50,4 @@ std::string tfrecord_frame(const std::string& bytes);
 /// checksum or a length is wrong.
 std::vector<std::string> read_tfrecord_frames(const std::string& path);
 
-}  // namespace tutti
+}  // namespace tutti::trace

@@ -11,7 +11,7 @@
 #include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 
-namespace tutti {
+namespace tutti::trace {
 namespace {
 
 template <class T>
@@ -103,4 +103,4 @@ TEST(TensorBoard, ReadsAForeignEventFile) {
 #endif
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::trace

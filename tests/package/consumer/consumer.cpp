@@ -6,11 +6,11 @@
 #include "tutti/models/registry.h"
 
 int main() {
-  const tutti::ModelGraph model = tutti::build_model({.name = "resnet44"});
+  const tutti::models::ModelGraph model = tutti::models::build_model({.name = "resnet44"});
   std::printf("resnet44: %lld parameters\n", static_cast<long long>(model.graph.parameter_count()));
   if (model.graph.parameter_count() != 658586) return 1;
   try {
-    tutti::find_model("resnet43");
+    tutti::models::find_model("resnet43");
   } catch (const tutti::ConfigError& error) {
     return error.exit_code() == tutti::ExitCode::usage ? 0 : 1;
   }

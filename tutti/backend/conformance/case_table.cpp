@@ -1,6 +1,6 @@
 #include "tutti/backend/conformance/case_table.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 const CaseTable::Ops& CaseTable::Ops::lines(const Words& rests, const Words& types) const {
   for (const std::string& type : types)
@@ -26,4 +26,4 @@ CaseTable::Words with_endings(const CaseTable::Words& texts, const CaseTable::Wo
   return all;
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

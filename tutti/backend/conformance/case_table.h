@@ -10,7 +10,7 @@
 
 #include "tutti/backend/conformance/op_case_line.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 class CaseTable {
  public:
@@ -49,4 +49,4 @@ CaseTable::Words with_endings(const CaseTable::Words& texts, const CaseTable::Wo
 /// Calls the register functions of all files of cases; the build writes it.
 void register_all(CaseTable& table);
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -9,15 +9,15 @@
 #include "tutti/backend/reference/reference.h"
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// Returns the names of all layouts that the backend offers for any of the operands.
 std::vector<std::string> layout_names(const OpCase& c, const Backend& backend) {
   std::vector<std::string> names{"plain"};
-  std::vector<ValueType> types = c.problem.in;
-  for (const ValueType& out : c.problem.out()) types.push_back(out);
-  for (const ValueType& type : types) {
+  std::vector<graph::ValueType> types = c.problem.in;
+  for (const graph::ValueType& out : c.problem.out()) types.push_back(out);
+  for (const graph::ValueType& type : types) {
     if (!type.batched || type.desc.shape.rank() < 3) continue;
     for (const Layout& layout : backend.activation_layouts(type.desc.shape, type.desc.dtype)) {
       const std::string name = layout.to_string(type.desc.shape.rank());
@@ -43,7 +43,7 @@ Results results_of(OpRun& run, const OpCase& c, const std::vector<Values>& input
 }
 
 double tolerance_of(const OpCase& c) {
-  const auto narrow = [](const ValueType& type) { return type.desc.dtype == DType::bf16; };
+  const auto narrow = [](const graph::ValueType& type) { return type.desc.dtype == DType::bf16; };
   return std::ranges::any_of(c.problem.in, narrow) || std::ranges::any_of(c.problem.out(), narrow)
              ? 1.5e-2
              : 3e-5;
@@ -150,7 +150,7 @@ std::vector<OpTiming> time_op(const OpCase& c, const Backend& backend, int threa
     OpRunOptions options;
     options.layout = layout;
     options.threads = threads;
-    const bool whole = c.problem.op->walk(c.problem.in) == Walk::whole;
+    const bool whole = c.problem.op->walk(c.problem.in) == graph::Walk::whole;
     const int64_t batch =
         c.problem.in.front().desc.shape.rank() > 0 ? c.problem.in.front().desc.shape[0] : 1;
     if (!whole) options.tile = (batch + threads - 1) / threads;
@@ -172,4 +172,4 @@ std::vector<OpTiming> time_op(const OpCase& c, const Backend& backend, int threa
   return timings;
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

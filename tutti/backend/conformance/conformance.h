@@ -3,7 +3,7 @@
 
 #include "tutti/backend/conformance/op_case.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 struct ConformanceReport {
   int runs = 0;                       ///< kernel x layout x tile x threads combinations compared
@@ -28,4 +28,4 @@ struct OpTiming {
 std::vector<OpTiming> time_op(const OpCase& op_case, const Backend& backend, int threads,
                               double least_seconds);
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -6,7 +6,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/numeric/rng.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 const CaseTable& all_cases() {
@@ -61,4 +61,4 @@ std::vector<Values> random_inputs(const OpCase& op_case, uint64_t seed) {
 
 std::vector<std::string> conformance_lines() { return all_cases().lines(); }
 
-}  // namespace tutti
+}  // namespace tutti::backend

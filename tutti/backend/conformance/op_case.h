@@ -15,7 +15,7 @@
 
 #include "tutti/backend/conformance/op_run.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 /// The kind of random numbers an operand gets, for kernels that do not accept every number.
 enum class Fill : uint8_t { normal, positive, unit, label };
@@ -37,4 +37,4 @@ std::vector<Values> random_inputs(const OpCase& op_case, uint64_t seed);
 /// with and without round numbers.
 std::vector<std::string> conformance_lines();
 
-}  // namespace tutti
+}  // namespace tutti::backend

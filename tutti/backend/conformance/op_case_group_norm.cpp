@@ -3,20 +3,20 @@
 #include "tutti/backend/conformance/case_table.h"
 #include "tutti/ops/group_norm.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 void group_norm_case(CaseLine& line, OpCase& made) {
-  const GroupNormAttributes a{.groups = line.whole_number("groups", 1)};
+  const ops::GroupNormAttributes a{.groups = line.whole_number("groups", 1)};
   const Shape channels{line.x[1]};
   CaseInputs in(made);
   in.batched(line.x, line.dtype);
   if (line.op == "group_norm") {
     in.free(channels).free(channels);
-    made.problem.op = std::make_shared<GroupNorm>(a);
+    made.problem.op = std::make_shared<ops::GroupNorm>(a);
   } else {
     in.batched(line.x, line.dtype).free(channels);
-    made.problem.op = std::make_shared<GroupNormGrad>(a);
+    made.problem.op = std::make_shared<ops::GroupNormGrad>(a);
   }
 }
 
@@ -28,4 +28,4 @@ void register_group_norm_cases(CaseTable& table) {
               "n2c160h3w5 groups10", "n1c32d3h4w5 groups8", "n5c24 groups2"});
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -12,11 +12,11 @@
 #include "tutti/ops/power_spectrum.h"
 #include "tutti/ops/resize.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
-ConvAttributes conv_attributes(CaseLine& line, int spatial) {
-  ConvAttributes a;
+ops::ConvAttributes conv_attributes(CaseLine& line, int spatial) {
+  ops::ConvAttributes a;
   a.spatial = spatial;
   a.stride = line.numbers("stride", 1);
   a.dilation = line.numbers("dilation", 1);
@@ -39,20 +39,20 @@ Shape kernel_shape(const CaseLine& line, int64_t in_channels) {
 }
 
 void conv_case(CaseLine& line, OpCase& made) {
-  const ConvAttributes a = conv_attributes(line, line.x.rank() - 2);
+  const ops::ConvAttributes a = conv_attributes(line, line.x.rank() - 2);
   const Shape w = kernel_shape(line, line.x[1] / std::max<int64_t>(a.groups, 1));
-  const Shape y = conv_output_shape(a, line.x, w);
+  const Shape y = ops::conv_output_shape(a, line.x, w);
   const bool bias = line.has("bias");
   CaseInputs in(made);
   if (line.op == "conv") {
-    made.problem.op = std::make_shared<Conv>(a, bias, activation_of(line));
+    made.problem.op = std::make_shared<ops::Conv>(a, bias, activation_of(line));
     in.batched(line.x, line.dtype).free(w);
     if (bias) in.free(Shape{w[0]});
   } else if (line.op == "conv_backward_data") {
-    made.problem.op = std::make_shared<ConvBackwardData>(a, line.x);
+    made.problem.op = std::make_shared<ops::ConvBackwardData>(a, line.x);
     in.batched(y, line.dtype).free(w);
   } else if (line.op == "conv_backward_weights") {
-    made.problem.op = std::make_shared<ConvBackwardWeights>(a, w, line.has("whole"));
+    made.problem.op = std::make_shared<ops::ConvBackwardWeights>(a, w, line.has("whole"));
     made.problem.out_free = {true};
     in.batched(line.x, line.dtype).batched(y, line.dtype);
   } else {  // conv_transpose: EXTENTS describe its result
@@ -62,7 +62,7 @@ void conv_case(CaseLine& line, OpCase& made) {
       output_pad[i] = line.x[d + 2] - ((y[d + 2] - 1) * a.stride[i] - a.pad_low[i] - a.pad_high[i] +
                                        a.dilation[i] * (w[d + 2] - 1) + 1);
     }
-    made.problem.op = std::make_shared<ConvTranspose>(a, bias, output_pad);
+    made.problem.op = std::make_shared<ops::ConvTranspose>(a, bias, output_pad);
     in.batched(y, line.dtype).free(w);
     if (bias) in.free(Shape{line.x[1]});
   }
@@ -74,11 +74,11 @@ void batch_norm_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   if (line.op == "batch_norm_stats") {
     made.problem.op =
-        std::make_shared<BatchNormStats>(NormStatistics{.running = line.has("running")});
+        std::make_shared<ops::BatchNormStats>(ops::NormStatistics{.running = line.has("running")});
     in.batched(x, line.dtype).fixed(channels).fixed(channels, Fill::positive);
   } else if (line.op == "batch_norm_grad_reduce") {
     const bool two = line.has("two");
-    made.problem.op = std::make_shared<BatchNormGradReduce>(relu, two, epsilon_of(line));
+    made.problem.op = std::make_shared<ops::BatchNormGradReduce>(relu, two, epsilon_of(line));
     in.batched(x, line.dtype)
         .batched(x, line.dtype)
         .fixed(channels)
@@ -86,10 +86,10 @@ void batch_norm_case(CaseLine& line, OpCase& made) {
     if (relu) in.batched(x, line.dtype);
     if (two) in.batched(x, line.dtype);
   } else if (line.op == "batch_norm_grad_scale") {
-    made.problem.op = std::make_shared<BatchNormGradScale>(epsilon_of(line));
+    made.problem.op = std::make_shared<ops::BatchNormGradScale>(epsilon_of(line));
     in.batched(x, line.dtype).fixed(channels, Fill::positive).free(channels);
   } else if (line.op == "batch_norm_grad_apply") {
-    made.problem.op = std::make_shared<BatchNormGradApply>();
+    made.problem.op = std::make_shared<ops::BatchNormGradApply>();
     in.batched(x, line.dtype)
         .batched(x, line.dtype)
         .fixed(channels)
@@ -100,9 +100,9 @@ void batch_norm_case(CaseLine& line, OpCase& made) {
   } else {
     const bool residual = line.has("residual");
     if (line.op == "batch_norm_apply")
-      made.problem.op = std::make_shared<BatchNormApply>(relu, residual);
+      made.problem.op = std::make_shared<ops::BatchNormApply>(relu, residual);
     else
-      made.problem.op = std::make_shared<BatchNormInference>(relu, residual);
+      made.problem.op = std::make_shared<ops::BatchNormInference>(relu, residual);
     in.batched(x, line.dtype)
         .fixed(channels)
         .fixed(channels, Fill::positive)
@@ -114,9 +114,9 @@ void batch_norm_case(CaseLine& line, OpCase& made) {
 
 void over_positions_case(CaseLine& line, OpCase& made) {
   if (line.op == "spatial_sum")
-    made.problem.op = std::make_shared<SpatialSum>();
+    made.problem.op = std::make_shared<ops::SpatialSum>();
   else
-    made.problem.op = std::make_shared<GlobalAveragePool>();
+    made.problem.op = std::make_shared<ops::GlobalAveragePool>();
   CaseInputs(made).batched(line.x, line.dtype);
 }
 
@@ -124,24 +124,24 @@ void over_positions_case(CaseLine& line, OpCase& made) {
 void to_positions_case(CaseLine& line, OpCase& made) {
   const Shape& x = line.x;
   if (line.op == "global_average_pool_grad") {
-    made.problem.op = std::make_shared<GlobalAveragePoolGrad>(x);
+    made.problem.op = std::make_shared<ops::GlobalAveragePoolGrad>(x);
     CaseInputs(made).batched(Shape{x[0], x[1]}, line.dtype);
     return;
   }
   Shape one = x;
   for (int d = 2; d < x.rank(); ++d) one[d] = 1;
   made.problem.op =
-      std::make_shared<Broadcast>(Shape(std::span<const int64_t>(x.begin() + 2, x.end())));
+      std::make_shared<ops::Broadcast>(Shape(std::span<const int64_t>(x.begin() + 2, x.end())));
   CaseInputs(made).batched(one, line.dtype);
 }
 
 void spectrum_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
-  const auto op = std::make_shared<PowerSpectrum>(
-      PowerSpectrumAttributes{.floor = static_cast<float>(line.number("floor", 1e-6))});
-  const ValueType of_x{{line.dtype, line.x, {}}, true};
+  const auto op = std::make_shared<ops::PowerSpectrum>(
+      ops::PowerSpectrumAttributes{.floor = static_cast<float>(line.number("floor", 1e-6))});
+  const graph::ValueType of_x{{line.dtype, line.x, {}}, true};
   if (line.op == "power_spectrum_grad") {
-    made.problem.op = std::make_shared<PowerSpectrumGrad>();
+    made.problem.op = std::make_shared<ops::PowerSpectrumGrad>();
     const Shape y = op->infer(std::span(&of_x, 1))[0].desc.shape;
     in.batched(y, DType::f32).batched(y, DType::f32, Fill::unit);
   } else {
@@ -152,23 +152,23 @@ void spectrum_case(CaseLine& line, OpCase& made) {
 
 void resize_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
-  const ResizeAttributes a{.factor = line.numbers("factor", 1),
-                           .first = line.numbers("first", 0),
-                           .count = line.numbers("count", 0)};
+  const ops::ResizeAttributes a{.factor = line.numbers("factor", 1),
+                                .first = line.numbers("first", 0),
+                                .count = line.numbers("count", 0)};
   if (line.op == "resize") {
-    made.problem.op = std::make_shared<Resize>(a);
+    made.problem.op = std::make_shared<ops::Resize>(a);
     in.batched(line.x, line.dtype);
   } else {
-    made.problem.op = std::make_shared<ResizeGrad>(a, line.x);
-    in.batched(resize_output_shape(a, line.x), line.dtype);
+    made.problem.op = std::make_shared<ops::ResizeGrad>(a, line.x);
+    in.batched(ops::resize_output_shape(a, line.x), line.dtype);
   }
 }
 
 void pool_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   const Shape& x = line.x;
-  PoolAttributes a;
-  a.kind = line.has("max") ? PoolKind::max : PoolKind::average;
+  ops::PoolAttributes a;
+  a.kind = line.has("max") ? ops::PoolKind::max : ops::PoolKind::average;
   line.has("average");
   a.spatial = x.rank() - 2;
   a.kernel = x.rank() == 5
@@ -178,13 +178,13 @@ void pool_case(CaseLine& line, OpCase& made) {
   a.pad_low = a.pad_high = line.numbers("pad", 0);
   a.count_include_pad = !line.has("exclude_pad");
   if (line.op == "pool") {
-    made.problem.op = std::make_shared<Pool>(a);
+    made.problem.op = std::make_shared<ops::Pool>(a);
     in.batched(x, line.dtype);
   } else {
-    made.problem.op = std::make_shared<PoolGrad>(a, x);
-    const Shape y = pool_output_shape(a, x);
+    made.problem.op = std::make_shared<ops::PoolGrad>(a, x);
+    const Shape y = ops::pool_output_shape(a, x);
     in.batched(y, line.dtype);
-    if (a.kind == PoolKind::max) in.batched(y, DType::u8, Fill::label);
+    if (a.kind == ops::PoolKind::max) in.batched(y, DType::u8, Fill::label);
     made.labels = a.kernel[0] * a.kernel[1] * a.kernel[2];
   }
 }
@@ -195,14 +195,14 @@ void dense_case(CaseLine& line, OpCase& made) {
   const DType y_dtype = line.has("narrow") ? line.dtype : DType::f32;
   if (line.op == "dense") {
     const bool bias = line.has("bias");
-    made.problem.op = std::make_shared<Dense>(bias, y_dtype);
+    made.problem.op = std::make_shared<ops::Dense>(bias, y_dtype);
     in.batched(x, line.dtype).free(w);
     if (bias) in.free(Shape{w[0]});
   } else if (line.op == "dense_backward_data") {
-    made.problem.op = std::make_shared<DenseBackwardData>(x, line.dtype);
+    made.problem.op = std::make_shared<ops::DenseBackwardData>(x, line.dtype);
     in.batched(y, y_dtype).free(w);
   } else {
-    made.problem.op = std::make_shared<DenseBackwardWeights>();
+    made.problem.op = std::make_shared<ops::DenseBackwardWeights>();
     made.problem.out_free = {true};
     in.batched(x, line.dtype).batched(y, y_dtype);
   }
@@ -312,4 +312,4 @@ void register_layer_cases(CaseTable& table) {
               "n64c256 k128 narrow", "n9c48 k11"});
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

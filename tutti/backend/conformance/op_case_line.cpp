@@ -7,7 +7,7 @@
 #include <charconv>
 #include <utility>
 
-namespace tutti {
+namespace tutti::backend {
 
 CaseLine::CaseLine(std::string_view text) : text_(text) {
   std::vector<std::string_view> words;
@@ -105,10 +105,10 @@ bool CaseLine::read_extents(std::string_view word, std::vector<int64_t>* dims) {
   return true;
 }
 
-std::optional<ActivationAttributes> activation_of(CaseLine& line) {
-  for (const ActivationKind kind : activation_kinds())
-    if (line.has(std::string(name_of(kind)).c_str())) return ActivationAttributes{kind, 0.2f};
+std::optional<ops::ActivationAttributes> activation_of(CaseLine& line) {
+  for (const ops::ActivationKind kind : ops::activation_kinds())
+    if (line.has(std::string(name_of(kind)).c_str())) return ops::ActivationAttributes{kind, 0.2f};
   return std::nullopt;
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

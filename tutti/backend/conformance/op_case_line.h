@@ -13,7 +13,7 @@
 #include "tutti/base/error.h"
 #include "tutti/ops/activation.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 using CaseNumbers = std::array<int64_t, 3>;
 
@@ -65,7 +65,7 @@ class CaseInputs {
   }
 
  private:
-  CaseInputs& add(const ValueType& type, Fill fill, bool is_free) {
+  CaseInputs& add(const graph::ValueType& type, Fill fill, bool is_free) {
     made_.problem.in.push_back(type);
     made_.problem.in_free.push_back(is_free);
     made_.fill.push_back(fill);
@@ -75,6 +75,6 @@ class CaseInputs {
 };
 
 /// Returns the activation that a line names; leaky_relu's slope is 0.2.
-std::optional<ActivationAttributes> activation_of(CaseLine& line);
+std::optional<ops::ActivationAttributes> activation_of(CaseLine& line);
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -6,7 +6,7 @@
 #include "tutti/ops/parts.h"
 #include "tutti/ops/rows.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// Returns `like` with so many samples and rows.
@@ -21,30 +21,31 @@ void rows_case(CaseLine& line, OpCase& made) {
   const int64_t slabs = line.whole_number("slabs", 1), height = line.whole_number("height", 1),
                 step = line.whole_number("step", 1), before = line.whole_number("before", 0),
                 samples = line.x[0] / slabs, rows = line.x[dim] * slabs;
-  std::vector<Rows> windows;
+  std::vector<graph::Rows> windows;
   for (int64_t i = 0; i < line.whole_number("windows", 1); ++i)
     windows.push_back({i * step - before, i * step - before + height});
   const Shape window =
       with_rows(line.x, dim, samples * static_cast<int64_t>(windows.size()), height);
   CaseInputs in(made);
   if (line.op == "gather_rows") {
-    RowCut cut{.dim = dim, .slabs = slabs, .windows = windows};
+    ops::RowCut cut{.dim = dim, .slabs = slabs, .windows = windows};
     if (const int64_t above = line.whole_number("above", 0); above > 0)
       cut.others.push_back({-above, 0});
     if (const int64_t below = line.whole_number("below", 0); below > 0)
       cut.others.push_back({rows, rows + below});
     in.batched(line.x, line.dtype);
-    for (const Rows other : cut.others)
+    for (const graph::Rows other : cut.others)
       in.batched(with_rows(line.x, dim, samples, other.count()), line.dtype);
-    made.problem.op = std::make_shared<GatherRows>(cut, static_cast<float>(line.number("fill", 0)));
+    made.problem.op =
+        std::make_shared<ops::GatherRows>(cut, static_cast<float>(line.number("fill", 0)));
   } else {
-    AddRows::Sum sum{.dim = dim, .slabs = slabs, .rows = {0, rows}, .windows = {windows}};
+    ops::AddRows::Sum sum{.dim = dim, .slabs = slabs, .rows = {0, rows}, .windows = {windows}};
     in.batched(window, line.dtype);
     if (line.has("also")) {  // rows that other ranks send back
       sum.windows.push_back({{0, 2}, {rows - 2, rows}});
       in.batched(with_rows(line.x, dim, samples * 2, 2), line.dtype);
     }
-    made.problem.op = std::make_shared<AddRows>(sum);
+    made.problem.op = std::make_shared<ops::AddRows>(sum);
   }
 }
 
@@ -53,24 +54,24 @@ void parts_case(CaseLine& line, OpCase& made) {
   const Shape& x = line.x;
   const auto ranks = static_cast<size_t>(line.whole_number("ranks", 1));
   if (line.op == "sum_parts") {
-    made.problem.op = std::make_shared<SumParts>(static_cast<float>(line.number("scale", 1)));
+    made.problem.op = std::make_shared<ops::SumParts>(static_cast<float>(line.number("scale", 1)));
     for (size_t r = 0; r < ranks; ++r) in.fixed(x);
   } else if (line.op == "merge_moments") {
-    NormGroup group;
+    ops::NormGroup group;
     for (size_t r = 0; r < ranks; ++r) {
       group.peers.push_back(static_cast<int>(r));
       group.counts.push_back(static_cast<int64_t>(10 + 7 * r));
     }
-    made.problem.op =
-        std::make_shared<MergeMoments>(group, NormStatistics{.running = line.has("running")});
+    made.problem.op = std::make_shared<ops::MergeMoments>(
+        group, ops::NormStatistics{.running = line.has("running")});
     in.fixed(x).fixed(x, Fill::positive);
     for (size_t r = 0; r < ranks; ++r) in.fixed(x).fixed(x, Fill::positive);
   } else if (line.op == "batch_norm_moments") {
-    made.problem.op = std::make_shared<BatchNormMoments>();
+    made.problem.op = std::make_shared<ops::BatchNormMoments>();
     in.batched(x, line.dtype);
   } else {
     const std::vector<float> weights{0.5f, 2.0f, 1.25f, 0.0f, 3.0f};
-    made.problem.op = std::make_shared<LabelWeights>(weights);
+    made.problem.op = std::make_shared<ops::LabelWeights>(weights);
     made.labels = std::ssize(weights);
     in.batched(x, DType::i32, Fill::label);
   }
@@ -104,4 +105,4 @@ void register_parts_cases(CaseTable& table) {
       .lines({"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n7c19", "n2c16d3h4w5", "n2c152h3w2"});
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

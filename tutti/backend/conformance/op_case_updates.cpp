@@ -6,38 +6,39 @@
 #include "tutti/ops/norm_update.h"
 #include "tutti/ops/sequence/embedding.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 void update_case(CaseLine& line, OpCase& made) {
-  std::shared_ptr<const Update> op;
+  std::shared_ptr<const ops::Update> op;
   const double decay = line.number("decay", 0);
   const double rate = line.number("rate", 1), clip = line.number("clip", 0);
-  const LambAttributes lamb{.weight_decay = decay, .rate = rate};
+  const ops::LambAttributes lamb{.weight_decay = decay, .rate = rate};
   if (line.op == "sgd_update")
-    op = std::make_shared<SgdUpdate>(
-        SgdAttributes{line.number("momentum", 0), decay, line.has("nesterov"), rate, clip});
+    op = std::make_shared<ops::SgdUpdate>(
+        ops::SgdAttributes{line.number("momentum", 0), decay, line.has("nesterov"), rate, clip});
   else if (line.op == "lars_update")
-    op = std::make_shared<LarsUpdate>(LarsAttributes{.momentum = line.number("momentum", 0.9),
-                                                     .weight_decay = decay,
-                                                     .trust = 0.01,
-                                                     .rate = rate});
+    op = std::make_shared<ops::LarsUpdate>(
+        ops::LarsAttributes{.momentum = line.number("momentum", 0.9),
+                            .weight_decay = decay,
+                            .trust = 0.01,
+                            .rate = rate});
   else if (line.op == "rmsprop_update")
-    op = std::make_shared<RmspropUpdate>(
-        RmspropAttributes{.weight_decay = decay, .rate = rate, .clip = clip});
+    op = std::make_shared<ops::RmspropUpdate>(
+        ops::RmspropAttributes{.weight_decay = decay, .rate = rate, .clip = clip});
   else if (line.op == "weight_average")
-    op = std::make_shared<WeightAverage>(
-        WeightAverageAttributes{decay, line.whole_number("from", 0)});
+    op = std::make_shared<ops::WeightAverage>(
+        ops::WeightAverageAttributes{decay, line.whole_number("from", 0)});
   else if (line.op == "parameter_norms")
-    op = std::make_shared<ParameterNorms>();
+    op = std::make_shared<ops::ParameterNorms>();
   else if (line.op == "gradient_squares")
-    op = std::make_shared<GradientSquares>();
+    op = std::make_shared<ops::GradientSquares>();
   else if (line.op == "lamb_moments")
-    op = std::make_shared<LambMoments>(lamb);
+    op = std::make_shared<ops::LambMoments>(lamb);
   else if (line.op == "lamb_update")
-    op = std::make_shared<LambUpdate>(lamb);
+    op = std::make_shared<ops::LambUpdate>(lamb);
   else
-    op = std::make_shared<AdamUpdate>(AdamAttributes{
+    op = std::make_shared<ops::AdamUpdate>(ops::AdamAttributes{
         .weight_decay = decay, .decoupled = line.has("decoupled"), .rate = rate, .clip = clip});
   made.problem.op = op;
   CaseInputs in(made);
@@ -49,7 +50,7 @@ void update_case(CaseLine& line, OpCase& made) {
   int64_t blocks = 0;
   for (int64_t p = 0; p < count; ++p) blocks += sum_blocks(size(p));
   const int square = line.op == "rmsprop_update" ? 2 : 3;  // a mean of squares among the operands
-  if (op->sums() == Update::Sums::reads) in.fixed(Shape{blocks, 2}, Fill::positive);
+  if (op->sums() == ops::Update::Sums::reads) in.fixed(Shape{blocks, 2}, Fill::positive);
   for (int64_t p = 0; p < count; ++p)
     for (int i = 0; i < op->arity(); ++i)
       in.fixed(Shape{size(p)}, i == square ? Fill::positive : Fill::normal);
@@ -60,11 +61,11 @@ void update_case(CaseLine& line, OpCase& made) {
 void table_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   const Shape& x = line.x;
-  const Bag bag{.first = line.whole_number("first", 0),
-                .count = line.whole_number("count", 1),
-                .mean = line.has("mean"),
-                .weighted = line.has("weighted"),
-                .first_row = line.whole_number("from", 0)};
+  const ops::Bag bag{.first = line.whole_number("first", 0),
+                     .count = line.whole_number("count", 1),
+                     .mean = line.has("mean"),
+                     .weighted = line.has("weighted"),
+                     .first_row = line.whole_number("from", 0)};
   const int64_t rows = line.whole_number("rows", 20);
   made.labels = line.whole_number("shared", rows);
   const auto finish = [&] {
@@ -74,26 +75,26 @@ void table_case(CaseLine& line, OpCase& made) {
   if (line.op == "embedding_bag") {
     in.fixed({rows, x[2]});
     finish();
-    made.problem.op = std::make_shared<EmbeddingBag>(bag);
+    made.problem.op = std::make_shared<ops::EmbeddingBag>(bag);
     return;
   }
-  TableRule rule;
-  if (line.has("adagrad")) rule.kind = TableRule::Kind::adagrad;
-  if (line.has("rowwise_adagrad")) rule.kind = TableRule::Kind::rowwise_adagrad;
+  ops::TableRule rule;
+  if (line.has("adagrad")) rule.kind = ops::TableRule::Kind::adagrad;
+  if (line.has("rowwise_adagrad")) rule.kind = ops::TableRule::Kind::rowwise_adagrad;
   in.fixed({}, Fill::unit).fixed({}, Fill::unit).fixed({rows, x[2]});
   if (const int64_t kept = rule.state_width(x[2]); kept > 0) in.fixed({rows, kept}, Fill::positive);
   in.batched({x[0], x[2]}, DType::f32);
   finish();
-  made.problem.op = std::make_shared<TableUpdate>(bag, rule);
+  made.problem.op = std::make_shared<ops::TableUpdate>(bag, rule);
 }
 
 /// Two sets of `count` parameters of nK elements, added alternately, starting with the last one.
 void clip_case(CaseLine& line, OpCase& made) {
   const auto count = static_cast<int>(line.whole_number("count", 1));
-  ClipScale::Attributes a{
+  ops::ClipScale::Attributes a{
       .limit = line.number("limit", 1), .parameters = {count, count}, .order = {}};
   for (int p = count; p-- > 0;) a.order.insert(a.order.end(), {p, p + count});
-  made.problem.op = std::make_shared<ClipScale>(a);
+  made.problem.op = std::make_shared<ops::ClipScale>(a);
   CaseInputs in(made);
   in.fixed({}, Fill::unit);
   for (int set = 0; set < 2; ++set)
@@ -140,4 +141,4 @@ void register_update_cases(CaseTable& table) {
              {"f32"});
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

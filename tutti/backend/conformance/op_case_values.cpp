@@ -13,7 +13,7 @@
 #include "tutti/ops/reorder.h"
 #include "tutti/ops/shape_ops.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 namespace {
 
@@ -28,27 +28,27 @@ void pointwise_case(CaseLine& line, OpCase& made) {
     else
       in.batched(line.x, line.dtype);
   }
-  if (line.op == "add") made.problem.op = std::make_shared<Add>();
-  if (line.op == "mul") made.problem.op = std::make_shared<Mul>();
+  if (line.op == "add") made.problem.op = std::make_shared<ops::Add>();
+  if (line.op == "mul") made.problem.op = std::make_shared<ops::Mul>();
   if (line.op == "scale")
-    made.problem.op = std::make_shared<Scale>(static_cast<float>(line.number("factor", 1.2)));
-  if (line.op == "bias_backward") made.problem.op = std::make_shared<BiasBackward>();
+    made.problem.op = std::make_shared<ops::Scale>(static_cast<float>(line.number("factor", 1.2)));
+  if (line.op == "bias_backward") made.problem.op = std::make_shared<ops::BiasBackward>();
   if (line.op == "gaussian_sample")
     made.problem.op =
-        std::make_shared<GaussianSample>(static_cast<float>(line.number("factor", 0.5)), 78);
+        std::make_shared<ops::GaussianSample>(static_cast<float>(line.number("factor", 0.5)), 78);
   if (line.op == "dropout")
     made.problem.op =
-        std::make_shared<Dropout>(static_cast<float>(line.number("probability", 0.5)), 77,
-                                  line.whole_number("first", 0), line.whole_number("all", 0));
+        std::make_shared<ops::Dropout>(static_cast<float>(line.number("probability", 0.5)), 77,
+                                       line.whole_number("first", 0), line.whole_number("all", 0));
   for (const DType target : {DType::f32, DType::bf16, DType::i32})
     if (line.op == "reorder" && line.has(fmt::format("to_{}", target == DType::f32    ? "f"
                                                               : target == DType::bf16 ? "bf"
                                                                                       : "i")
                                              .c_str()))
-      made.problem.op = std::make_shared<Reorder>(target);
+      made.problem.op = std::make_shared<ops::Reorder>(target);
   if (const auto f = activation_of(line)) {
-    if (line.op == "activation") made.problem.op = std::make_shared<Activation>(*f);
-    if (line.op == "activation_grad") made.problem.op = std::make_shared<ActivationGrad>(*f);
+    if (line.op == "activation") made.problem.op = std::make_shared<ops::Activation>(*f);
+    if (line.op == "activation_grad") made.problem.op = std::make_shared<ops::ActivationGrad>(*f);
   }
 }
 
@@ -56,31 +56,31 @@ void shape_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   const Shape& x = line.x;
   if (line.op == "reshape") {
-    made.problem.op = std::make_shared<Reshape>(Shape{x.elements_from(1) / x[1], x[1]});
+    made.problem.op = std::make_shared<ops::Reshape>(Shape{x.elements_from(1) / x[1], x[1]});
     in.batched(x, line.dtype);
   } else if (line.op == "pad") {
     const std::vector<int64_t> low(static_cast<size_t>(x.rank() - 1), line.whole_number("low", 1));
-    made.problem.op = std::make_shared<Pad>(
+    made.problem.op = std::make_shared<ops::Pad>(
         low, std::vector<int64_t>(low.size(), line.whole_number("high", 0)), 0.5f);
     in.batched(x, line.dtype);
   } else if (line.op == "concat") {
     const int axis = static_cast<int>(line.whole_number("axis", 1));
-    made.problem.op = std::make_shared<Concat>(axis);
+    made.problem.op = std::make_shared<ops::Concat>(axis);
     Shape other = x;
     other[axis] = line.whole_number("other", 1);
     in.batched(x, line.dtype).batched(other, line.dtype).batched(x, line.dtype);
   } else {
     const auto step = line.whole_number("step", 1), from = line.whole_number("from", 0);
     const bool channels = line.has("channels");  // only dimension 1
-    std::vector<SliceRange> ranges = full_ranges(x);
+    std::vector<ops::SliceRange> ranges = ops::full_ranges(x);
     for (size_t i = 0; i < (channels ? 1 : ranges.size()); ++i)
       ranges[i] = {from, x[static_cast<int>(i) + 1] - (channels ? from : 0), step};
     Shape y = x;
     for (size_t i = 0; i < ranges.size(); ++i) y[static_cast<int>(i) + 1] = ranges[i].count();
     if (line.op == "slice")
-      made.problem.op = std::make_shared<Slice>(ranges);
+      made.problem.op = std::make_shared<ops::Slice>(ranges);
     else
-      made.problem.op = std::make_shared<SliceGrad>(ranges, x);
+      made.problem.op = std::make_shared<ops::SliceGrad>(ranges, x);
     in.batched(line.op == "slice" ? x : y, line.dtype);
   }
 }
@@ -90,10 +90,10 @@ void interaction_case(CaseLine& line, OpCase& made) {
   const Shape& x = line.x;
   const bool itself = line.has("itself");
   if (line.op == "interaction") {
-    made.problem.op = std::make_shared<Interaction>(x[2], itself);
+    made.problem.op = std::make_shared<ops::Interaction>(x[2], itself);
   } else {
-    made.problem.op = std::make_shared<InteractionGrad>(x[2], itself);
-    in.batched({x[0], FeaturePairs{x[1], itself}.count()}, line.dtype);
+    made.problem.op = std::make_shared<ops::InteractionGrad>(x[2], itself);
+    in.batched({x[0], ops::FeaturePairs{x[1], itself}.count()}, line.dtype);
   }
   in.batched({x[0], x[1] * x[2]}, line.dtype);
 }
@@ -104,13 +104,13 @@ void loss_case(CaseLine& line, OpCase& made) {
   const auto scale = static_cast<float>(line.number("scale", 1));
   const bool grad = line.op.ends_with("_grad");
   if (line.op.starts_with("softmax")) {
-    SoftmaxCrossEntropyAttributes a{
+    ops::SoftmaxCrossEntropyAttributes a{
         .label_smoothing = static_cast<float>(line.number("smoothing", 0)),
         .class_weights = {},
         .scale = scale,
-        .mean_over = line.has("over_labels") ? MeanOver::labels
-                     : line.has("given")     ? MeanOver::given
-                                             : MeanOver::weights};
+        .mean_over = line.has("over_labels") ? ops::MeanOver::labels
+                     : line.has("given")     ? ops::MeanOver::given
+                                             : ops::MeanOver::weights};
     if (line.has("weights"))
       for (int64_t k = 0; k < x[1]; ++k)
         a.class_weights.push_back(0.5f + 0.25f * static_cast<float>(k % 5));
@@ -119,33 +119,33 @@ void loss_case(CaseLine& line, OpCase& made) {
     made.labels = x[1];
     in.batched(x, line.dtype)
         .batched(Shape(std::span<const int64_t>(labels)), DType::i32, Fill::label);
-    if (grad || a.mean_over == MeanOver::given) in.fixed({}, Fill::positive);
+    if (grad || a.mean_over == ops::MeanOver::given) in.fixed({}, Fill::positive);
     if (grad)
-      made.problem.op = std::make_shared<SoftmaxCrossEntropyGrad>(a);
+      made.problem.op = std::make_shared<ops::SoftmaxCrossEntropyGrad>(a);
     else
-      made.problem.op = std::make_shared<SoftmaxCrossEntropy>(a);
+      made.problem.op = std::make_shared<ops::SoftmaxCrossEntropy>(a);
   } else if (line.op.starts_with("gaussian")) {
     in.batched(x, line.dtype).batched(x, line.dtype);
     if (grad)
-      made.problem.op = std::make_shared<GaussianKLGrad>(scale);
+      made.problem.op = std::make_shared<ops::GaussianKLGrad>(scale);
     else
-      made.problem.op = std::make_shared<GaussianKL>(scale);
+      made.problem.op = std::make_shared<ops::GaussianKL>(scale);
   } else {
-    PointwiseLossAttributes a{.kind = PointwiseLossKind::mse,
-                              .delta = static_cast<float>(line.number("delta", 1)),
-                              .pos_weight = static_cast<float>(line.number("pos_weight", 1)),
-                              .scale = scale};
-    for (const PointwiseLossKind kind :
-         {PointwiseLossKind::mse, PointwiseLossKind::mae, PointwiseLossKind::huber,
-          PointwiseLossKind::bce_with_logits})
+    ops::PointwiseLossAttributes a{.kind = ops::PointwiseLossKind::mse,
+                                   .delta = static_cast<float>(line.number("delta", 1)),
+                                   .pos_weight = static_cast<float>(line.number("pos_weight", 1)),
+                                   .scale = scale};
+    for (const ops::PointwiseLossKind kind :
+         {ops::PointwiseLossKind::mse, ops::PointwiseLossKind::mae, ops::PointwiseLossKind::huber,
+          ops::PointwiseLossKind::bce_with_logits})
       if (line.has(std::string(name_of(kind)).c_str())) a.kind = kind;
     in.batched(x, line.dtype)
         .batched(x, DType::f32,
-                 a.kind == PointwiseLossKind::bce_with_logits ? Fill::unit : Fill::normal);
+                 a.kind == ops::PointwiseLossKind::bce_with_logits ? Fill::unit : Fill::normal);
     if (grad)
-      made.problem.op = std::make_shared<PointwiseLossGrad>(a);
+      made.problem.op = std::make_shared<ops::PointwiseLossGrad>(a);
     else
-      made.problem.op = std::make_shared<PointwiseLoss>(a);
+      made.problem.op = std::make_shared<ops::PointwiseLoss>(a);
   }
 }
 
@@ -164,7 +164,7 @@ void register_value_cases(CaseTable& table) {
       .lines(shapes)
       .lines(with_endings({"n3c48t68", "n2c19t8"}, {"", " first6 all90", " first64 all160"}));
   const auto activations = table.add({"activation", "activation_grad"}, pointwise_case);
-  for (const ActivationKind kind : activation_kinds())
+  for (const ops::ActivationKind kind : ops::activation_kinds())
     activations.lines(with_endings(shapes, {fmt::format(" {}", name_of(kind))}));
   table.add({"activation"}, pointwise_case).lines({"n333 gelu whole"}, {"f32"});
   table.add({"reorder"}, pointwise_case)
@@ -192,4 +192,4 @@ void register_value_cases(CaseTable& table) {
   table.add({"gaussian_kl", "gaussian_kl_grad"}, loss_case).lines({"n9c33 scale0.1"});
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -10,13 +10,13 @@
 #include "tutti/backend/reference/plain_tensor.h"
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 constexpr size_t kGuard = 256;
 constexpr int kGuardByte = 0xA5;
 
-Layout layout_named(const Backend& backend, const ValueType& type, const std::string& name) {
+Layout layout_named(const Backend& backend, const graph::ValueType& type, const std::string& name) {
   const Shape& shape = type.desc.shape;
   if (type.batched && shape.rank() >= 3)
     for (const Layout& layout : backend.activation_layouts(shape, type.desc.dtype))
@@ -25,7 +25,7 @@ Layout layout_named(const Backend& backend, const ValueType& type, const std::st
 }
 
 const KernelCandidate& choose(const std::vector<KernelCandidate>& candidates,
-                              const std::string& name, const Op& op) {
+                              const std::string& name, const graph::Op& op) {
   std::string refusals;
   for (const KernelCandidate& c : candidates) {
     if (c.refusal.empty() && (name.empty() || name == c.name)) return c;
@@ -56,7 +56,7 @@ class ParallelTeam final : public Team {
 struct OpRun::Operand {
   TensorDesc desc;
   bool batched;
-  Buffer memory;
+  device::Buffer memory;
 
   Operand(const TensorDesc& d, bool b) : desc(d), batched(b), memory(d.bytes() + 2 * kGuard) {
     std::memset(memory.data(), kGuardByte, kGuard);
@@ -84,7 +84,7 @@ struct OpRun::Worker {
   };
   std::vector<std::pair<int64_t, std::unique_ptr<Kernel>>> kernels;  ///< by tile size
   std::vector<Tile> tiles;
-  Buffer workspace, state;
+  device::Buffer workspace, state;
   void* accumulator = nullptr;
   std::vector<void*> in, out;
 
@@ -101,8 +101,8 @@ OpRun::~OpRun() = default;
 OpRun::OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& options)
     : problem_(std::move(problem)), out_types_(problem_.out()), options_(options),
       walk_(problem_.op->walk(problem_.in)) {
-  const auto add = [&](const std::vector<ValueType>& types, std::vector<TensorDesc>& descs) {
-    for (const ValueType& type : types) {
+  const auto add = [&](const std::vector<graph::ValueType>& types, std::vector<TensorDesc>& descs) {
+    for (const graph::ValueType& type : types) {
       descs.push_back(type.desc);
       descs.back().layout = layout_named(backend, type, options_.layout);
       if (type.batched && batch_ == 0) batch_ = type.desc.shape[0];
@@ -111,14 +111,14 @@ OpRun::OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& opti
   request_.op = problem_.op.get();
   request_.team = options_.threads;
   add(problem_.in, request_.in);
-  if (walk_ == Walk::across) batch_ = 0;  // the batch size of its outputs
+  if (walk_ == graph::Walk::across) batch_ = 0;  // the batch size of its outputs
   add(out_types_, request_.out);
   request_.in_free = problem_.in_free;
   request_.out_free = problem_.out_free;
   request_.in_free.resize(request_.in.size());
   request_.out_free.resize(request_.out.size());
   options_.step.batch = batch_;
-  if (walk_ == Walk::whole || options_.tile == 0) options_.tile = batch_;
+  if (walk_ == graph::Walk::whole || options_.tile == 0) options_.tile = batch_;
 
   const std::vector<KernelCandidate> candidates = backend.candidates(request_for(options_.tile));
   const KernelCandidate& chosen = choose(candidates, options_.kernel, *problem_.op);
@@ -144,7 +144,7 @@ OpRun::OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& opti
     Worker& worker = *workers_.emplace_back(std::make_unique<Worker>());
     worker.in.resize(in_.size());
     worker.out.resize(out_.size());
-    if (walk_ == Walk::whole) {
+    if (walk_ == graph::Walk::whole) {
       worker.tiles.push_back({0, 0, nullptr});
     } else {
       for (int64_t first = t * options_.tile; first < batch_;
@@ -155,21 +155,22 @@ OpRun::OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& opti
     for (Worker::Tile& tile : worker.tiles) {
       if (!worker.kernel_for(tile.size)) {
         const std::vector<KernelCandidate> offered = backend.candidates(request_for(tile.size));
-        const std::string name =
-            tile.size == options_.tile || walk_ == Walk::whole ? kernel_name_ : std::string();
+        const std::string name = tile.size == options_.tile || walk_ == graph::Walk::whole
+                                     ? kernel_name_
+                                     : std::string();
         worker.kernels.emplace_back(tile.size, choose(offered, name, *problem_.op).make());
       }
       tile.kernel = worker.kernel_for(tile.size);
       workspace = std::max(workspace, tile.kernel->workspace_bytes());
     }
-    worker.workspace = Buffer(workspace);
+    worker.workspace = device::Buffer(workspace);
     if (workspace > 0) std::memset(worker.workspace.data(), 0xFF, workspace);
     if (worker.tiles.empty()) continue;
     const Kernel& kernel = *worker.tiles.front().kernel;
     if (t == 0 && kernel.state_output() >= 0) {
       worker.accumulator = out_[static_cast<size_t>(kernel.state_output())].data();
     } else if (kernel.state_bytes() > 0) {
-      worker.state = Buffer(kernel.state_bytes());
+      worker.state = device::Buffer(kernel.state_bytes());
       std::memset(worker.state.data(), 0xFF, kernel.state_bytes());
       worker.accumulator = worker.state.data();
     }
@@ -178,9 +179,9 @@ OpRun::OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& opti
 
 KernelRequest OpRun::request_for(int64_t tile) const {
   KernelRequest request = request_;
-  if (walk_ == Walk::whole) return request;
+  if (walk_ == graph::Walk::whole) return request;
   for (size_t i = 0; i < request.in.size(); ++i)
-    if (problem_.in[i].batched && walk_ != Walk::across) request.in[i].shape[0] = tile;
+    if (problem_.in[i].batched && walk_ != graph::Walk::across) request.in[i].shape[0] = tile;
   for (size_t i = 0; i < request.out.size(); ++i)
     if (out_types_[i].batched) request.out[i].shape[0] = tile;
   return request;
@@ -223,7 +224,7 @@ void OpRun::spoil_outputs() {
 void OpRun::work(Worker& worker, Team& team) {
   for (const Worker::Tile& tile : worker.tiles) {
     for (size_t i = 0; i < in_.size(); ++i)
-      worker.in[i] = in_[i].at_sample(walk_ == Walk::across ? 0 : tile.first);
+      worker.in[i] = in_[i].at_sample(walk_ == graph::Walk::across ? 0 : tile.first);
     for (size_t i = 0; i < out_.size(); ++i) worker.out[i] = out_[i].at_sample(tile.first);
     KernelArgs args{.in = worker.in.data(),
                     .out = worker.out.data(),
@@ -234,7 +235,7 @@ void OpRun::work(Worker& worker, Team& team) {
                     .thread = 0,
                     .threads = 1,
                     .step = &options_.step};
-    if (walk_ == Walk::whole) {
+    if (walk_ == graph::Walk::whole) {
       args.thread = omp_get_thread_num();
       args.threads = options_.threads;
       args.team = &team;
@@ -264,7 +265,7 @@ void OpRun::run() {
     Worker& worker = *workers_[static_cast<size_t>(t)];
     omp_set_num_threads(1);
     work(worker, team);
-    if (walk_ == Walk::reduce) {
+    if (walk_ == graph::Walk::reduce) {
       order.fetch_add(1);
 #pragma omp barrier
       order.fetch_add(1);
@@ -287,4 +288,4 @@ std::string OpRun::broken_guard() const {
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

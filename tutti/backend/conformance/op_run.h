@@ -11,17 +11,17 @@
 #include "tutti/backend/backend.h"
 #include "tutti/device/cpu/buffer.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 /// Row-major values of one operand.
 using Values = std::vector<double>;
 
 struct OpProblem {
-  OpPtr op;
-  std::vector<ValueType> in;
+  graph::OpPtr op;
+  std::vector<graph::ValueType> in;
   std::vector<bool> in_free;        ///< as in KernelRequest; empty = none
   std::vector<bool> out_free = {};  ///< as in KernelRequest; empty = none
-  std::vector<ValueType> out() const { return op->infer(in); }
+  std::vector<graph::ValueType> out() const { return op->infer(in); }
 };
 
 struct OpRunOptions {
@@ -48,7 +48,7 @@ class OpRun {
   bool is_slow(const std::string& kernel) const {
     return std::ranges::find(slow_, kernel) != slow_.end();
   }
-  const std::vector<ValueType>& out_types() const { return out_types_; }
+  const std::vector<graph::ValueType>& out_types() const { return out_types_; }
   /// Returns the bytes of all operands in memory.
   size_t bytes() const;
 
@@ -68,7 +68,7 @@ class OpRun {
   void work(Worker& worker, Team& team);
 
   OpProblem problem_;
-  std::vector<ValueType> out_types_;
+  std::vector<graph::ValueType> out_types_;
   OpRunOptions options_;
   KernelRequest request_;  ///< whole batch, every desc final
   std::vector<Operand> in_, out_;
@@ -76,8 +76,8 @@ class OpRun {
   std::string kernel_name_;
   double error_ = 1;  ///< KernelCandidate::error
   std::vector<std::string> accepted_, slow_;
-  Walk walk_;
+  graph::Walk walk_;
   int64_t batch_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -9,7 +9,7 @@
 #include "tutti/base/error.h"
 #include "tutti/ops/batch_norm.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using simd::Floats;
@@ -283,20 +283,21 @@ KernelCandidate batch_norm_candidate(const KernelRequest& r) {
 
 void register_batch_norm_kernels(KernelTable& table) {
   using Epsilon = std::optional<float>;
-  table.add<BatchNormApply>([](const KernelRequest& r, const BatchNormApply& op) {
+  table.add<ops::BatchNormApply>([](const KernelRequest& r, const ops::BatchNormApply& op) {
     return chosen_kernel<ApplyKernel>(r, op.relu(), op.residual(), Epsilon{});
   });
-  table.add<BatchNormInference>([](const KernelRequest& r, const BatchNormInference& op) {
+  table.add<ops::BatchNormInference>([](const KernelRequest& r, const ops::BatchNormInference& op) {
     return chosen_kernel<ApplyKernel>(r, op.relu(), op.residual(), Epsilon(op.epsilon()));
   });
-  table.add<BatchNormGradReduce>([](const KernelRequest& r, const BatchNormGradReduce& op) {
-    return chosen_kernel<GradReduceKernel>(r, op.relu(), op.two(), op.epsilon());
-  });
-  table.add<BatchNormGradApply>(
+  table.add<ops::BatchNormGradReduce>(
+      [](const KernelRequest& r, const ops::BatchNormGradReduce& op) {
+        return chosen_kernel<GradReduceKernel>(r, op.relu(), op.two(), op.epsilon());
+      });
+  table.add<ops::BatchNormGradApply>(
       [](const KernelRequest& r) { return batch_norm_kernel<GradApplyKernel>(r); });
-  table.add<BatchNormGradScale>([](const KernelRequest& r, const BatchNormGradScale& op) {
+  table.add<ops::BatchNormGradScale>([](const KernelRequest& r, const ops::BatchNormGradScale& op) {
     return batch_norm_kernel<GradScaleKernel>(r, op.epsilon());
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

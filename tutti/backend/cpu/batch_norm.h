@@ -10,7 +10,7 @@
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/simd/channel_walk.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 /// Returns the candidate for a batch-norm op, still without its kernel, or its refusal.
 KernelCandidate batch_norm_candidate(const KernelRequest& request);
@@ -24,4 +24,4 @@ KernelCandidate batch_norm_kernel(const KernelRequest& r, const Args&... args) {
   return c;
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

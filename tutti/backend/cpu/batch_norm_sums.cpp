@@ -9,7 +9,7 @@
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/parts.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using simd::Floats;
@@ -117,7 +117,7 @@ class MomentsKernel : public Kernel {
 template <class T>
 class StatsKernel final : public MomentsKernel<T> {
  public:
-  StatsKernel(const ChannelView& view, const BatchNormStats& op)
+  StatsKernel(const ChannelView& view, const ops::BatchNormStats& op)
       : MomentsKernel<T>(view), statistics_(op.statistics()) {}
   void finish(const FinishArgs& args) override {
     const StatisticsOut to{static_cast<float*>(args.in[1]), static_cast<float*>(args.in[2]),
@@ -130,17 +130,17 @@ class StatsKernel final : public MomentsKernel<T> {
   }
 
  private:
-  NormStatistics statistics_;
+  ops::NormStatistics statistics_;
 };
 
 }  // namespace
 
 void register_batch_norm_sums(KernelTable& table) {
-  table.add<BatchNormStats>([](const KernelRequest& r, const BatchNormStats& op) {
+  table.add<ops::BatchNormStats>([](const KernelRequest& r, const ops::BatchNormStats& op) {
     return batch_norm_kernel<StatsKernel>(r, op);
   });
-  table.add<BatchNormMoments>(
+  table.add<ops::BatchNormMoments>(
       [](const KernelRequest& r) { return batch_norm_kernel<MomentsKernel>(r); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

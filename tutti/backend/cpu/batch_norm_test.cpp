@@ -9,7 +9,7 @@
 #include "tutti/backend/cpu/simd/simd.h"
 #include "tutti/ops/batch_norm.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using testing::run_tiled;
@@ -89,7 +89,7 @@ void expect_near(const Values& got, const std::vector<double>& want, double rela
 
 double tolerance(DType type) { return type == DType::bf16 ? 1.0 / 200 : 2e-5; }
 
-KernelCandidate only(const Op& op, std::vector<TensorDesc> in, std::vector<TensorDesc> out) {
+KernelCandidate only(const graph::Op& op, std::vector<TensorDesc> in, std::vector<TensorDesc> out) {
   const size_t inputs = in.size(), outputs = out.size();
   auto found = CpuBackend().candidates(
       {&op, std::move(in), std::move(out), std::vector<bool>(inputs), std::vector<bool>(outputs)});
@@ -102,7 +102,7 @@ TEST(CpuBatchNorm, StatisticsAndRunningAverages) {
   for (const NormCase& c : cases())
     for (const float offset : {0.f, c.type == DType::f32 ? 3000.f : 8.f}) {
       const Reference ref(c, offset);
-      const BatchNormStats op({.momentum = 0.25f});
+      const ops::BatchNormStats op({.momentum = 0.25f});
       const TensorDesc ch = c.channel();
       std::vector<Values> in{ref.y, Values(ref.mean.size(), 2.f), Values(ref.mean.size(), 4.f)};
       const auto out = run_tiled(only(op, {c.activation(), ch, ch}, {ch, ch}), in,
@@ -127,12 +127,12 @@ TEST(CpuBatchNorm, AveragesKeepWhatABatchSaysNothingOf) {
   const TensorDesc a{DType::f32, {1, 2, 1}, {}}, ch{DType::f32, {2}, {}};
   const TiledRun one{{1}, {true, false, false}, {false, false}};
   std::vector<Values> in{{3, 5}, {1, 1}, {2, 2}};
-  run_tiled(only(BatchNormStats({.momentum = 0.5f}), {a, ch, ch}, {ch, ch}), in, one);
+  run_tiled(only(ops::BatchNormStats({.momentum = 0.5f}), {a, ch, ch}, {ch, ch}), in, one);
   EXPECT_EQ(in[1], (Values{2, 3}));
   EXPECT_EQ(in[2], (Values{2, 2})) << "of one value there is no variance";
   in = {{NAN, INFINITY, 1, 2}, {1, 1}, {2, 2}};
   const TensorDesc two{DType::f32, {2, 2, 1}, {}};
-  run_tiled(only(BatchNormStats({.momentum = 0}), {two, ch, ch}, {ch, ch}), in, one);
+  run_tiled(only(ops::BatchNormStats({.momentum = 0}), {two, ch, ch}, {ch, ch}), in, one);
   EXPECT_EQ(in[1], (Values{1, 1}));
   EXPECT_EQ(in[2], (Values{2, 2}));
 }
@@ -151,8 +151,8 @@ TEST(CpuBatchNorm, ApplyAndInference) {
                   double{ref.beta[k]} + (residual ? double{ref.residual[i]} : 0);
         if (relu) want[i] = std::max(want[i], 0.0);
       }
-      const BatchNormApply apply(relu, residual);
-      const BatchNormInference inference(relu, residual, 1e-5f);
+      const ops::BatchNormApply apply(relu, residual);
+      const ops::BatchNormInference inference(relu, residual, 1e-5f);
       const Values variance(ref.variance.begin(), ref.variance.end());
       for (const bool training : {true, false}) {
         std::vector<Values> in{ref.y, ref.mean, training ? ref.inv_std : variance, ref.gamma,
@@ -165,7 +165,7 @@ TEST(CpuBatchNorm, ApplyAndInference) {
           how.batched_in.push_back(true);
         }
         const auto out = run_tiled(
-            only(training ? static_cast<const Op&>(apply) : inference, descs, {a}), in, how);
+            only(training ? static_cast<const graph::Op&>(apply) : inference, descs, {a}), in, how);
         expect_near(out[0], want, tolerance(c.type), c.text());
       }
       if (HasFatalFailure()) return;
@@ -187,7 +187,7 @@ TEST(CpuBatchNorm, GradReduceAlsoInPlace) {
         dbeta[k] += g[i];
         dgamma[k] += g[i] * (double{ref.y[i]} - double{ref.mean[k]}) * double{ref.inv_std[k]};
       }
-      const BatchNormGradReduce op(relu, two);
+      const ops::BatchNormGradReduce op(relu, two);
       std::vector<Values> in{ref.dz, ref.y, ref.mean, ref.inv_std};
       std::vector<TensorDesc> descs{a, a, ch, ch};
       TiledRun how{c.tiles, {true, true, false, false}, {true, false, false}, (flags & 4) != 0};
@@ -221,7 +221,7 @@ TEST(CpuBatchNorm, GradApplyAlsoInPlace) {
                   (double{ref.dz[i]} - double{dbeta[k]} / ref.count -
                    xhat * double{dgamma[k]} / ref.count);
       }
-      const BatchNormGradApply op;
+      const ops::BatchNormGradApply op;
       std::vector<Values> in{ref.dz, ref.y, ref.mean, ref.inv_std, ref.gamma, dgamma, dbeta};
       const auto out =
           run_tiled(only(op, {a, a, ch, ch, ch, ch, ch}, {a}), in,
@@ -232,7 +232,7 @@ TEST(CpuBatchNorm, GradApplyAlsoInPlace) {
 }
 
 TEST(CpuBatchNorm, RefusesMixedOperandsAndOddLayouts) {
-  const BatchNormGradApply op;
+  const ops::BatchNormGradApply op;
   const TensorDesc a{DType::f32, {2, 16, 4, 4}, {}}, ch{DType::f32, {16}, {}};
   TensorDesc other = a;
   other.layout = Layout::channels_last(4);
@@ -288,4 +288,4 @@ TEST(Simd, ReluKeepsNan) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -8,7 +8,7 @@
 #include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/reference/reference.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 std::vector<KernelCandidate> CpuBackend::candidates(const KernelRequest& request) const {
   KernelCandidates found = cpu_kernels().candidates(request);
@@ -35,4 +35,4 @@ size_t CpuBackend::tile_bytes() const {
   return size_t{1} << 20;
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

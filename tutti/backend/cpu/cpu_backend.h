@@ -3,7 +3,7 @@
 
 #include "tutti/backend/backend.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 class CpuBackend final : public Backend {
  public:
@@ -16,4 +16,4 @@ class CpuBackend final : public Backend {
   size_t tile_bytes() const override;
 };
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -14,7 +14,7 @@
 #include "tutti/base/error.h"
 #include "tutti/ops/reorder.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 template <class To, class From>
@@ -157,7 +157,7 @@ Make make_any(const TensorDesc& from, const TensorDesc& to) {
 }  // namespace
 
 void register_reorder_kernels(KernelTable& table) {
-  table.add<Reorder>([](const KernelRequest& request) -> KernelCandidate {
+  table.add<ops::Reorder>([](const KernelRequest& request) -> KernelCandidate {
     const TensorDesc &from = request.in[0], &to = request.out[0];
     CHECK(from.shape == to.shape, "reorder of {} to {}", from.to_string(), to.to_string());
     if (auto blocks = from == to ? nullptr : maker_of_block_reorder(from, to))
@@ -166,4 +166,4 @@ void register_reorder_kernels(KernelTable& table) {
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

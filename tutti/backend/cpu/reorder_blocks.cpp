@@ -9,7 +9,7 @@
 #include "tutti/backend/cpu/simd/simd.h"
 #include "tutti/backend/cpu/simd/simd_transpose.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using simd::kLanes, simd::Row;
@@ -149,4 +149,4 @@ std::function<std::unique_ptr<Kernel>()> maker_of_block_reorder(const TensorDesc
   };
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

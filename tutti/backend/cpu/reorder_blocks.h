@@ -7,11 +7,11 @@
 
 #include "tutti/backend/backend.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 /// Returns the maker of the kernel for this reorder, f32 to f32 or to bf16 with pairs innermost
 /// (8i16o2i); empty where the layouts have no such blocks.
 std::function<std::unique_ptr<Kernel>()> maker_of_block_reorder(const TensorDesc& from,
                                                                 const TensorDesc& to);
 
-}  // namespace tutti
+}  // namespace tutti::backend

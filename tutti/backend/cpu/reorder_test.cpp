@@ -5,7 +5,7 @@
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/backend/cpu/kernel/tiled_run.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using testing::Values;
@@ -50,12 +50,12 @@ TEST(CpuReorder, AnyLayoutToAnyOtherInParts) {
       for (const Layout& to : layouts())
         for (const DType type : {DType::f32, DType::bf16}) {
           const TensorDesc x{DType::f32, shape, from}, y{type, shape, to};
-          const Reorder op(type);
+          const ops::Reorder op(type);
           const auto found = CpuBackend().candidates({&op, {x}, {y}, {false}, {false}});
           const auto kernel = found.at(0).make();
           const Values values = testing::random_values(shape.elements(), 1);
-          Buffer source = testing::pack(x, values);
-          Buffer target(y.bytes());
+          device::Buffer source = testing::pack(x, values);
+          device::Buffer target(y.bytes());
           std::fill_n(target.as<uint8_t>().data(), target.bytes(), uint8_t{0xFF});
           void *in = source.data(), *out = target.data();
           for (int part = 2; part >= 0; --part) {
@@ -66,7 +66,7 @@ TEST(CpuReorder, AnyLayoutToAnyOtherInParts) {
             args.threads = 3;
             kernel->run(args);
           }
-          const Buffer want = testing::pack(y, values);  // padding is zero there
+          const device::Buffer want = testing::pack(y, values);  // padding is zero there
           ASSERT_EQ(0, std::memcmp(want.data(), target.data(), y.bytes()))
               << x.to_string() << " to " << y.to_string();
         }
@@ -74,7 +74,7 @@ TEST(CpuReorder, AnyLayoutToAnyOtherInParts) {
 
 TEST(CpuReorder, WeightsGoThroughBlocks) {
   const auto name = [](const Shape& shape, const Layout& from, DType type, const Layout& to) {
-    const Reorder op(type);
+    const ops::Reorder op(type);
     return CpuBackend()
         .candidates({&op, {{DType::f32, shape, from}}, {{type, shape, to}}, {false}, {false}})
         .at(0)
@@ -94,7 +94,7 @@ TEST(CpuReorder, WeightsGoThroughBlocks) {
 TEST(CpuReorder, ActivationsAreTransposed) {
   const Layout plain = Layout::plain(), last = Layout::channels_last(4);
   const auto name = [](const Shape& shape, const Layout& from, const Layout& to) {
-    const Reorder op(DType::f32);
+    const ops::Reorder op(DType::f32);
     const TensorDesc x{DType::f32, shape, from}, y{DType::f32, shape, to};
     return CpuBackend().candidates({&op, {x}, {y}, {false}, {false}}).at(0).name;
   };
@@ -107,7 +107,7 @@ TEST(CpuReorder, BytesBecomeFloatsAndBackWithSaturation) {
   const Shape shape{2, 3, 1, 1};
   const TensorDesc bytes{DType::u8, shape, {}}, floats{DType::f32, shape, Layout::channels_last(4)};
   const auto run = [](const TensorDesc& from, const TensorDesc& to, Values v) {
-    const Reorder op(to.dtype);
+    const ops::Reorder op(to.dtype);
     std::vector<Values> in{std::move(v)};
     return testing::run_tiled(CpuBackend().candidates({&op, {from}, {to}, {false}, {false}}).at(0),
                               in, {{2}, {true}, {true}})[0];
@@ -119,4 +119,4 @@ TEST(CpuReorder, BytesBecomeFloatsAndBackWithSaturation) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::backend

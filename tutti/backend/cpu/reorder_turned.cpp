@@ -10,7 +10,7 @@
 #include "tutti/backend/cpu/simd/simd_transpose.h"
 #include "tutti/ops/reorder.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using simd::kLanes, simd::Row;
@@ -74,7 +74,7 @@ KernelCandidates turned_reorder(const KernelRequest& r) {
 
 void register_turned_reorder(KernelTable& table) {
   constexpr int kBeforeAny = 0;  // the loops of reorder.cpp take any layout, and are slower
-  table.add<Reorder>(turned_reorder, kBeforeAny);
+  table.add<ops::Reorder>(turned_reorder, kBeforeAny);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

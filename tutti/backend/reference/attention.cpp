@@ -5,27 +5,28 @@
 
 #include "tutti/backend/reference/rules.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// The sequences of one call, and their gradients if they are made.
 class Heads {
  public:
   /// `first`: the input that holds the first sequence; all are of this type.
-  Heads(const AttentionAttributes& a, const RuleCall& call, size_t first, DType type)
+  Heads(const ops::AttentionAttributes& a, const RuleCall& call, size_t first, DType type)
       : a_(a), in_(call.in), out_(call.out), first_(first), type_(type),
         shape_(shape_of(a, call, first)) {}
 
-  const AttentionShape& shape() const { return shape_; }
+  const ops::AttentionShape& shape() const { return shape_; }
   int64_t batch() const { return in_[first_].shape()[0]; }
   int64_t key_head(int64_t h) const { return h / (a_.heads / a_.key_heads); }
 
   /// Element d of head h at a position of the part.
-  double read(const AttentionShape::Part& part, int64_t n, int64_t h, int64_t d, int64_t t) const {
+  double read(const ops::AttentionShape::Part& part, int64_t n, int64_t h, int64_t d,
+              int64_t t) const {
     const PlainTensor& x = in_[first_ + part.input];
     return x[place(x, part, n, h, d, t)];
   }
-  void add(const AttentionShape::Part& part, int64_t n, int64_t h, int64_t d, int64_t t,
+  void add(const ops::AttentionShape::Part& part, int64_t n, int64_t h, int64_t d, int64_t t,
            double value) {
     PlainTensor& x = out_[part.input];
     x[place(x, part, n, h, d, t)] += value;
@@ -33,23 +34,25 @@ class Heads {
 
   bool sees(int64_t n, int64_t i, int64_t j) const {
     if (a_.causal && j > i + shape_.keys - shape_.queries) return false;
-    if (a_.mask == AttentionMask::none) return true;
+    if (a_.mask == ops::AttentionMask::none) return true;
     const PlainTensor& mask = in_[first_ + a_.sequences()];
     const double key = mask[n * shape_.keys + j];
-    return key >= 0 && (a_.mask == AttentionMask::keys || key == mask[n * shape_.keys + i]);
+    return key >= 0 && (a_.mask == ops::AttentionMask::keys || key == mask[n * shape_.keys + i]);
   }
   /// Factor of p[i, j] after dropout.
   double keep(const RuleCall& call, int64_t n, int64_t h, int64_t i, int64_t j) const {
     if (a_.dropout == 0) return 1;
-    const SampleKey key = keep_key(
+    const ops::SampleKey key = ops::keep_key(
         {call.step.seed, call.step.step, call.step.replica, call.first_sample + n, a_.salt},
         a_.first_head + h);
-    const auto word =
-        sample_bits(Purpose::dropout, key,
-                    keep_block(i, j / kKeepKeys, shape_.keys) + static_cast<uint32_t>(j % 16));
-    const auto part = static_cast<size_t>(j % kKeepKeys / 16);
+    const auto word = ops::sample_bits(
+        Purpose::dropout, key,
+        ops::keep_block(i, j / ops::kKeepKeys, shape_.keys) + static_cast<uint32_t>(j % 16));
+    const auto part = static_cast<size_t>(j % ops::kKeepKeys / 16);
     const uint32_t bits = word[part / 2] >> (part % 2 * 16) & 0xFFFF;
-    return bits < keep_threshold(a_.dropout) ? 0 : static_cast<double>(keep_factor(a_.dropout));
+    return bits < ops::keep_threshold(a_.dropout)
+               ? 0
+               : static_cast<double>(ops::keep_factor(a_.dropout));
   }
   /// Rounds a factor of a product that is not a sequence's element.
   double term(double value) const {
@@ -65,27 +68,28 @@ class Heads {
   }
 
  private:
-  static AttentionShape shape_of(const AttentionAttributes& a, const RuleCall& call, size_t first) {
+  static ops::AttentionShape shape_of(const ops::AttentionAttributes& a, const RuleCall& call,
+                                      size_t first) {
     std::vector<Shape> shapes;
     for (size_t i = 0; i < a.sequences(); ++i) shapes.push_back(call.in[first + i].shape());
-    return AttentionShape::of(a, shapes);
+    return ops::AttentionShape::of(a, shapes);
   }
-  int64_t place(const PlainTensor& x, const AttentionShape::Part& part, int64_t n, int64_t h,
+  int64_t place(const PlainTensor& x, const ops::AttentionShape::Part& part, int64_t n, int64_t h,
                 int64_t d, int64_t t) const {
     return (n * x.shape()[1] + part.first + h * shape_.width + d) * x.shape()[2] + t;
   }
 
-  const AttentionAttributes& a_;
+  const ops::AttentionAttributes& a_;
   std::vector<PlainTensor>& in_;
   std::vector<PlainTensor>& out_;
   size_t first_;
   DType type_;
-  AttentionShape shape_;
+  ops::AttentionShape shape_;
 };
 
-void attend(const AttentionAttributes& a, const RuleCall& call, DType type) {
+void attend(const ops::AttentionAttributes& a, const RuleCall& call, DType type) {
   const Heads heads(a, call, 0, type);
-  const AttentionShape& s = heads.shape();
+  const ops::AttentionShape& s = heads.shape();
   PlainTensor &y = call.out[0], &logs = call.out[1];
   for (int64_t n = 0; n < heads.batch(); ++n)
     for (int64_t h = 0; h < a.heads; ++h)
@@ -111,9 +115,9 @@ void attend(const AttentionAttributes& a, const RuleCall& call, DType type) {
       }
 }
 
-void attend_backward(const AttentionAttributes& a, const RuleCall& call, DType type) {
+void attend_backward(const ops::AttentionAttributes& a, const RuleCall& call, DType type) {
   Heads heads(a, call, 3, type);
-  const AttentionShape& s = heads.shape();
+  const ops::AttentionShape& s = heads.shape();
   const PlainTensor &dy = call.in[0], &y = call.in[1], &logs = call.in[2];
   for (PlainTensor& gradient : call.out) gradient.fill(0);
   const auto at = [&](int64_t n, int64_t h, int64_t d, int64_t i) {
@@ -146,16 +150,16 @@ void attend_backward(const AttentionAttributes& a, const RuleCall& call, DType t
 }  // namespace
 
 void register_attention_rules(RuleTable& table) {
-  table.add<Attention>([](const Attention& op, const KernelRequest& r) -> Rule {
+  table.add<ops::Attention>([](const ops::Attention& op, const KernelRequest& r) -> Rule {
     return {.run = [a = op.attention(), type = r.out[0].dtype](const RuleCall& c) {
       attend(a, c, type);
     }};
   });
-  table.add<AttentionGrad>([](const AttentionGrad& op, const KernelRequest& r) -> Rule {
+  table.add<ops::AttentionGrad>([](const ops::AttentionGrad& op, const KernelRequest& r) -> Rule {
     return {.run = [a = op.attention(), type = r.out[0].dtype](const RuleCall& c) {
       attend_backward(a, c, type);
     }};
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -7,7 +7,7 @@
 #include "tutti/backend/reference/rules.h"
 #include "tutti/ops/parts.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// Returns the channel of an element of [N, C, ...].
@@ -27,7 +27,7 @@ struct BatchMoments {
 };
 
 /// Updates a channel's running averages, inputs `first` and the next, and writes mean and inv_std.
-void end_statistics(const NormStatistics& statistics, const BatchMoments& batch,
+void end_statistics(const ops::NormStatistics& statistics, const BatchMoments& batch,
                     const RuleCall& call, size_t first, int64_t c) {
   const auto momentum = static_cast<double>(statistics.momentum),
              epsilon = static_cast<double>(statistics.epsilon);
@@ -42,7 +42,7 @@ void end_statistics(const NormStatistics& statistics, const BatchMoments& batch,
 }
 
 /// Sums per channel: y, y^2.
-Rule stats(const BatchNormStats& op, const KernelRequest& request) {
+Rule stats(const ops::BatchNormStats& op, const KernelRequest& request) {
   const int64_t channels = request.in[0].shape[1];
   const auto run = [](const RuleCall& call) {
     const PlainTensor& y = call.in[0];
@@ -68,9 +68,9 @@ Rule stats(const BatchNormStats& op, const KernelRequest& request) {
 }
 
 /// Returns the finish of `stats` without running averages.
-Rule moments(const BatchNormMoments&, const KernelRequest& request) {
+Rule moments(const ops::BatchNormMoments&, const KernelRequest& request) {
   const int64_t channels = request.in[0].shape[1];
-  Rule rule = stats(BatchNormStats(), request);
+  Rule rule = stats(ops::BatchNormStats(), request);
   rule.finish = [channels](const RuleCall& call) {
     const double m = values_per_channel(call, call.in[0]);
     for (int64_t c = 0; c < channels; ++c) {
@@ -84,7 +84,7 @@ Rule moments(const BatchNormMoments&, const KernelRequest& request) {
 }
 
 /// Merges by the sums of all values and of their squares.
-Rule merge_moments(const MergeMoments& op) {
+Rule merge_moments(const ops::MergeMoments& op) {
   return {.run = [op](const RuleCall& call) {
     for (int64_t c = 0; c < call.out[0].size(); ++c) {
       double count = 0, sum = 0, squares = 0;
@@ -114,7 +114,7 @@ Rule apply(bool relu, bool residual) {
   }};
 }
 
-Rule inference(const BatchNormInference& op) {
+Rule inference(const ops::BatchNormInference& op) {
   return {.run = [rule = apply(op.relu(), op.residual()),
                   epsilon = op.epsilon()](const RuleCall& call) {
     PlainTensor& var = call.in[2];  // becomes inv_std
@@ -132,7 +132,7 @@ PlainTensor inverse_deviations(PlainTensor second, std::optional<float> epsilon)
 }
 
 /// Sums per channel: g * xhat (dgamma), g (dbeta).
-Rule grad_reduce(const BatchNormGradReduce& op, const KernelRequest& request) {
+Rule grad_reduce(const ops::BatchNormGradReduce& op, const KernelRequest& request) {
   const int64_t channels = request.in[0].shape[1];
   const auto run = [relu = op.relu(), two = op.two(),
                     epsilon = op.epsilon()](const RuleCall& call) {
@@ -161,7 +161,7 @@ Rule grad_reduce(const BatchNormGradReduce& op, const KernelRequest& request) {
           .unbatched_out = {1, 2}};
 }
 
-Rule grad_scale(const BatchNormGradScale& op) {
+Rule grad_scale(const ops::BatchNormGradScale& op) {
   return {.run = [epsilon = op.epsilon()](const RuleCall& call) {
     const PlainTensor &g = call.in[0], &gamma = call.in[2];
     const PlainTensor inv_std = inverse_deviations(call.in[1], epsilon);
@@ -187,15 +187,15 @@ void grad_apply(const RuleCall& call) {
 }  // namespace
 
 void register_batch_norm_rules(RuleTable& table) {
-  table.add<BatchNormStats>(stats);
-  table.add<BatchNormMoments>(moments);
-  table.add<MergeMoments>(merge_moments);
-  table.add<BatchNormApply>(
-      [](const BatchNormApply& op) { return apply(op.relu(), op.residual()); });
-  table.add<BatchNormInference>(inference);
-  table.add<BatchNormGradReduce>(grad_reduce);
-  table.add<BatchNormGradApply>(grad_apply);
-  table.add<BatchNormGradScale>(grad_scale);
+  table.add<ops::BatchNormStats>(stats);
+  table.add<ops::BatchNormMoments>(moments);
+  table.add<ops::MergeMoments>(merge_moments);
+  table.add<ops::BatchNormApply>(
+      [](const ops::BatchNormApply& op) { return apply(op.relu(), op.residual()); });
+  table.add<ops::BatchNormInference>(inference);
+  table.add<ops::BatchNormGradReduce>(grad_reduce);
+  table.add<ops::BatchNormGradApply>(grad_apply);
+  table.add<ops::BatchNormGradScale>(grad_scale);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

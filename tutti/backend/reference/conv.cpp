@@ -3,7 +3,7 @@
 #include "tutti/backend/reference/rules.h"
 #include "tutti/ops/conv_transpose.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// Three spatial dimensions; the first is 1 in a 2-D convolution.
@@ -11,7 +11,7 @@ struct ConvGeometry {
   std::array<int64_t, 3> stride{1, 1, 1}, dilation{1, 1, 1}, pad{0, 0, 0};
   int64_t groups = 1;
 
-  explicit ConvGeometry(const ConvAttributes& a) : groups(a.groups) {
+  explicit ConvGeometry(const ops::ConvAttributes& a) : groups(a.groups) {
     for (int d = 0; d < a.spatial; ++d) {
       const auto to = static_cast<size_t>(3 - a.spatial + d), from = static_cast<size_t>(d);
       stride[to] = a.stride[from];
@@ -74,7 +74,7 @@ void start_with_bias(PlainTensor& y, const PlainTensor* bias) {
   for (int64_t i = 0; i < y.size(); ++i) y[i] = bias ? (*bias)[i / positions % y.extent(1)] : 0;
 }
 
-Rule conv_forward(const Conv& op) {
+Rule conv_forward(const ops::Conv& op) {
   return {.run = [g = ConvGeometry(op.conv()), bias = op.bias(),
                   f = op.activation()](const RuleCall& call) {
     const PlainTensor &x = call.in[0], &w = call.in[1];
@@ -89,7 +89,7 @@ Rule conv_forward(const Conv& op) {
 }
 
 /// Also serves the transposed convolution, where `dy` is its input.
-Rule conv_backward_data(const ConvAttributes& attributes, bool bias) {
+Rule conv_backward_data(const ops::ConvAttributes& attributes, bool bias) {
   return {.run = [g = ConvGeometry(attributes), bias](const RuleCall& call) {
     const PlainTensor &dy = call.in[0], &w = call.in[1];
     PlainTensor& dx = call.out[0];
@@ -108,7 +108,7 @@ void copy_sums(const RuleCall& call) {
 }
 
 /// Handles all samples at once.
-Rule conv_backward_weights_whole(const ConvBackwardWeights& op) {
+Rule conv_backward_weights_whole(const ops::ConvBackwardWeights& op) {
   return {.run = [g = ConvGeometry(op.conv())](const RuleCall& call) {
     const PlainTensor &x = call.in[0], &dy = call.in[1];
     PlainTensor& dw = call.out[0];
@@ -117,7 +117,7 @@ Rule conv_backward_weights_whole(const ConvBackwardWeights& op) {
   }};
 }
 
-Rule conv_backward_weights(const ConvBackwardWeights& op) {
+Rule conv_backward_weights(const ops::ConvBackwardWeights& op) {
   if (op.whole()) return conv_backward_weights_whole(op);
   return {.run =
               [g = ConvGeometry(op.conv())](const RuleCall& call) {
@@ -132,7 +132,7 @@ Rule conv_backward_weights(const ConvBackwardWeights& op) {
           .unbatched_out = {0}};
 }
 
-Rule bias_backward(const BiasBackward&, const KernelRequest& request) {
+Rule bias_backward(const ops::BiasBackward&, const KernelRequest& request) {
   const int64_t channels = request.in[0].shape[1];
   return {.run =
               [](const RuleCall& call) {
@@ -150,13 +150,13 @@ Rule bias_backward(const BiasBackward&, const KernelRequest& request) {
 }  // namespace
 
 void register_conv_rules(RuleTable& table) {
-  table.add<Conv>(conv_forward);
-  table.add<ConvBackwardData>(
-      [](const ConvBackwardData& op) { return conv_backward_data(op.conv(), false); });
-  table.add<ConvTranspose>(
-      [](const ConvTranspose& op) { return conv_backward_data(op.conv(), op.bias()); });
-  table.add<ConvBackwardWeights>(conv_backward_weights);
-  table.add<BiasBackward>(bias_backward);
+  table.add<ops::Conv>(conv_forward);
+  table.add<ops::ConvBackwardData>(
+      [](const ops::ConvBackwardData& op) { return conv_backward_data(op.conv(), false); });
+  table.add<ops::ConvTranspose>(
+      [](const ops::ConvTranspose& op) { return conv_backward_data(op.conv(), op.bias()); });
+  table.add<ops::ConvBackwardWeights>(conv_backward_weights);
+  table.add<ops::BiasBackward>(bias_backward);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -2,7 +2,7 @@
 
 #include "tutti/backend/reference/rules.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// Calls tap(x index, w index, y index) for every product of y = x * w^T.
@@ -42,19 +42,20 @@ void dense_backward_weights(const RuleCall& call) {
 }  // namespace
 
 void register_dense_rules(RuleTable& table) {
-  table.add<Dense>(dense_forward);
-  table.add<DenseBackwardData>(dense_backward_data);
-  table.add<DenseBackwardWeights>([](const DenseBackwardWeights&, const KernelRequest& r) -> Rule {
-    return {.run = dense_backward_weights,
-            .sums = static_cast<size_t>(r.out[0].elements()),
-            .finish =
-                [](const RuleCall& call) {
-                  for (int64_t i = 0; i < call.out[0].size(); ++i)
-                    call.out[0][i] = call.sums[static_cast<size_t>(i)];
-                },
-            .unbatched_in = {},
-            .unbatched_out = {0}};
-  });
+  table.add<ops::Dense>(dense_forward);
+  table.add<ops::DenseBackwardData>(dense_backward_data);
+  table.add<ops::DenseBackwardWeights>(
+      [](const ops::DenseBackwardWeights&, const KernelRequest& r) -> Rule {
+        return {.run = dense_backward_weights,
+                .sums = static_cast<size_t>(r.out[0].elements()),
+                .finish =
+                    [](const RuleCall& call) {
+                      for (int64_t i = 0; i < call.out[0].size(); ++i)
+                        call.out[0][i] = call.sums[static_cast<size_t>(i)];
+                    },
+                .unbatched_in = {},
+                .unbatched_out = {0}};
+      });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -4,7 +4,7 @@
 
 #include "tutti/backend/reference/rules.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// Visits the groups of all samples; a group's elements follow each other in row-major order.
@@ -12,7 +12,7 @@ struct Group {
   int64_t first, count, positions;
   double mean = 0, inverse = 0;  ///< 1 / sqrt(variance + epsilon)
 
-  Group(const GroupNormAttributes& a, const PlainTensor& x, int64_t number)
+  Group(const ops::GroupNormAttributes& a, const PlainTensor& x, int64_t number)
       : count(x.shape().elements_from(1) / a.groups), positions(x.shape().elements_from(2)) {
     first = number * count;
     for (int64_t i = first; i < first + count; ++i) mean += x[i] / static_cast<double>(count);
@@ -23,7 +23,7 @@ struct Group {
   double normalised(double x) const { return (x - mean) * inverse; }
 };
 
-void normalise_groups(const GroupNorm& op, const RuleCall& call) {
+void normalise_groups(const ops::GroupNorm& op, const RuleCall& call) {
   const PlainTensor &x = call.in[0], &gamma = call.in[1], &beta = call.in[2];
   for (int64_t n = 0; n < x.shape()[0] * op.norm().groups; ++n) {
     const Group group(op.norm(), x, n);
@@ -35,7 +35,7 @@ void normalise_groups(const GroupNorm& op, const RuleCall& call) {
 }
 
 /// The sums are those of dgamma, then of dbeta.
-void add_group_gradients(const GroupNormAttributes& a, const RuleCall& call) {
+void add_group_gradients(const ops::GroupNormAttributes& a, const RuleCall& call) {
   const PlainTensor &dy = call.in[0], &x = call.in[1], &gamma = call.in[2];
   const int64_t channels = x.shape()[1];
   for (int64_t n = 0; n < x.shape()[0] * a.groups; ++n) {
@@ -57,7 +57,7 @@ void add_group_gradients(const GroupNormAttributes& a, const RuleCall& call) {
   }
 }
 
-Rule group_norm_grad_rule(const GroupNormGrad& op, const KernelRequest& request) {
+Rule group_norm_grad_rule(const ops::GroupNormGrad& op, const KernelRequest& request) {
   const int64_t channels = request.in[1].shape[1];
   return {.run = [a = op.norm()](const RuleCall& c) { add_group_gradients(a, c); },
           .sums = 2 * static_cast<size_t>(channels),
@@ -73,8 +73,8 @@ Rule group_norm_grad_rule(const GroupNormGrad& op, const KernelRequest& request)
 }  // namespace
 
 void register_group_norm_rules(RuleTable& table) {
-  table.add<GroupNorm>(normalise_groups);
-  table.add<GroupNormGrad>(group_norm_grad_rule);
+  table.add<ops::GroupNorm>(normalise_groups);
+  table.add<ops::GroupNormGrad>(group_norm_grad_rule);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

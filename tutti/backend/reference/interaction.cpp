@@ -2,13 +2,13 @@
 
 #include "tutti/backend/reference/rules.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 void multiply_pairs(const RuleCall& call, int64_t width, bool itself) {
   const PlainTensor& x = call.in[0];
   PlainTensor& y = call.out[0];
-  const FeaturePairs pairs{x.shape()[1] / width, itself};
+  const ops::FeaturePairs pairs{x.shape()[1] / width, itself};
   for (int64_t n = 0; n < x.shape()[0]; ++n)
     for (int64_t i = 0; i < pairs.features; ++i)
       for (int64_t j = 0; j < (itself ? i + 1 : i); ++j) {
@@ -22,7 +22,7 @@ void multiply_pairs(const RuleCall& call, int64_t width, bool itself) {
 void give_pairs_back(const RuleCall& call, int64_t width, bool itself) {
   const PlainTensor &dy = call.in[0], &x = call.in[1];
   PlainTensor& dx = call.out[0];
-  const FeaturePairs pairs{x.shape()[1] / width, itself};
+  const ops::FeaturePairs pairs{x.shape()[1] / width, itself};
   dx.fill(0);
   for (int64_t n = 0; n < x.shape()[0]; ++n)
     for (int64_t i = 0; i < pairs.features; ++i)
@@ -39,11 +39,12 @@ void give_pairs_back(const RuleCall& call, int64_t width, bool itself) {
 }  // namespace
 
 void register_interaction_rules(RuleTable& table) {
-  table.add<Interaction>(
-      [](const Interaction& op, const RuleCall& c) { multiply_pairs(c, op.width(), op.itself()); });
-  table.add<InteractionGrad>([](const InteractionGrad& op, const RuleCall& c) {
+  table.add<ops::Interaction>([](const ops::Interaction& op, const RuleCall& c) {
+    multiply_pairs(c, op.width(), op.itself());
+  });
+  table.add<ops::InteractionGrad>([](const ops::InteractionGrad& op, const RuleCall& c) {
     give_pairs_back(c, op.width(), op.itself());
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

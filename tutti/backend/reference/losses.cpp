@@ -5,16 +5,16 @@
 
 #include "tutti/backend/reference/rules.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// One softmax: the logits of one position, and the values that the loss needs.
 struct Softmax {
-  const SoftmaxCrossEntropyAttributes& a;
+  const ops::SoftmaxCrossEntropyAttributes& a;
   const PlainTensor& logits;
   int64_t classes, positions;
 
-  Softmax(const SoftmaxCrossEntropyAttributes& attributes, const PlainTensor& x)
+  Softmax(const ops::SoftmaxCrossEntropyAttributes& attributes, const PlainTensor& x)
       : a(attributes), logits(x), classes(x.shape()[1]), positions(x.shape().elements_from(2)) {}
   /// Returns the index of the logit of class k for label number i.
   int64_t at(int64_t i, int64_t k) const {
@@ -42,7 +42,7 @@ struct Softmax {
 };
 
 /// Sums: loss, and its divisor.
-Rule softmax(const SoftmaxCrossEntropyAttributes& a) {
+Rule softmax(const ops::SoftmaxCrossEntropyAttributes& a) {
   const auto run = [a](const RuleCall& call) {
     const Softmax soft(a, call.in[0]);
     for (int64_t i = 0; i < call.in[1].size(); ++i) {
@@ -50,10 +50,10 @@ Rule softmax(const SoftmaxCrossEntropyAttributes& a) {
       const double log_sum = soft.log_sum(i);
       for (int64_t k = 0; k < soft.classes; ++k)
         call.sums[0] += soft.target(y, k) * (log_sum - call.in[0][soft.at(i, k)]);
-      call.sums[1] += a.mean_over == MeanOver::labels ? 1 : soft.weight(y);
+      call.sums[1] += a.mean_over == ops::MeanOver::labels ? 1 : soft.weight(y);
     }
   };
-  const bool given = a.mean_over == MeanOver::given;
+  const bool given = a.mean_over == ops::MeanOver::given;
   const auto finish = [scale = a.scale, given](const RuleCall& call) {
     const double all = given ? call.in[2][0] : call.sums[1];
     call.out[0][0] = scale * call.sums[0] / all;
@@ -64,7 +64,7 @@ Rule softmax(const SoftmaxCrossEntropyAttributes& a) {
   return rule;
 }
 
-Rule label_weights(const LabelWeights& op) {
+Rule label_weights(const ops::LabelWeights& op) {
   const auto run = [weights = op.weights()](const RuleCall& call) {
     for (int64_t i = 0; i < call.in[0].size(); ++i)
       call.sums[0] += static_cast<double>(weights[static_cast<size_t>(
@@ -74,7 +74,7 @@ Rule label_weights(const LabelWeights& op) {
   return {.run = run, .sums = 1, .finish = finish, .unbatched_in = {}, .unbatched_out = {0}};
 }
 
-Rule softmax_grad(const SoftmaxCrossEntropyAttributes& a) {
+Rule softmax_grad(const ops::SoftmaxCrossEntropyAttributes& a) {
   return {.run = [a](const RuleCall& call) {
     const Softmax soft(a, call.in[0]);
     for (int64_t i = 0; i < call.in[1].size(); ++i) {
@@ -91,27 +91,27 @@ Rule softmax_grad(const SoftmaxCrossEntropyAttributes& a) {
   }};
 }
 
-double loss_of(const PointwiseLossAttributes& a, double x, double t) {
+double loss_of(const ops::PointwiseLossAttributes& a, double x, double t) {
   const double d = x - t, delta = a.delta;
   switch (a.kind) {
-    case PointwiseLossKind::mse: return d * d;
-    case PointwiseLossKind::mae: return std::abs(d);
-    case PointwiseLossKind::huber:
+    case ops::PointwiseLossKind::mse: return d * d;
+    case ops::PointwiseLossKind::mae: return std::abs(d);
+    case ops::PointwiseLossKind::huber:
       return std::abs(d) < delta ? 0.5 * d * d : delta * (std::abs(d) - 0.5 * delta);
-    case PointwiseLossKind::bce_with_logits:
+    case ops::PointwiseLossKind::bce_with_logits:
       return (1 - t) * x + (1 + (a.pos_weight - 1) * t) *
                                (std::log1p(std::exp(-std::abs(x))) + std::max(-x, 0.0));
   }
   return 0;
 }
 
-double slope_of(const PointwiseLossAttributes& a, double x, double t) {
+double slope_of(const ops::PointwiseLossAttributes& a, double x, double t) {
   const double d = x - t, delta = a.delta;
   switch (a.kind) {
-    case PointwiseLossKind::mse: return 2 * d;
-    case PointwiseLossKind::mae: return d > 0 ? 1 : d < 0 ? -1 : 0;
-    case PointwiseLossKind::huber: return std::clamp(d, -delta, delta);
-    case PointwiseLossKind::bce_with_logits:
+    case ops::PointwiseLossKind::mse: return 2 * d;
+    case ops::PointwiseLossKind::mae: return d > 0 ? 1 : d < 0 ? -1 : 0;
+    case ops::PointwiseLossKind::huber: return std::clamp(d, -delta, delta);
+    case ops::PointwiseLossKind::bce_with_logits:
       return 1 - t - (1 + (a.pos_weight - 1) * t) / (1 + std::exp(x));
   }
   return 0;
@@ -123,7 +123,7 @@ double batch_elements(const RuleCall& call) {
          static_cast<double>(call.in[0].shape().elements_from(1));
 }
 
-Rule pointwise(const PointwiseLossAttributes& a) {
+Rule pointwise(const ops::PointwiseLossAttributes& a) {
   const auto run = [a](const RuleCall& call) {
     for (int64_t i = 0; i < call.in[0].size(); ++i)
       call.sums[0] += loss_of(a, call.in[0][i], call.in[1][i]);
@@ -134,7 +134,7 @@ Rule pointwise(const PointwiseLossAttributes& a) {
   return {.run = run, .sums = 1, .finish = finish, .unbatched_in = {}, .unbatched_out = {0}};
 }
 
-Rule pointwise_grad(const PointwiseLossAttributes& a) {
+Rule pointwise_grad(const ops::PointwiseLossAttributes& a) {
   return {.run = [a](const RuleCall& call) {
     const double factor = a.scale / batch_elements(call);
     for (int64_t i = 0; i < call.out[0].size(); ++i)
@@ -142,7 +142,7 @@ Rule pointwise_grad(const PointwiseLossAttributes& a) {
   }};
 }
 
-Rule gaussian_kl(const GaussianKL& op) {
+Rule gaussian_kl(const ops::GaussianKL& op) {
   const auto run = [](const RuleCall& call) {
     for (int64_t i = 0; i < call.in[0].size(); ++i) {
       const double mean = call.in[0][i], logvar = call.in[1][i];
@@ -155,7 +155,7 @@ Rule gaussian_kl(const GaussianKL& op) {
   return {.run = run, .sums = 1, .finish = finish, .unbatched_in = {}, .unbatched_out = {0}};
 }
 
-Rule gaussian_kl_grad(const GaussianKLGrad& op) {
+Rule gaussian_kl_grad(const ops::GaussianKLGrad& op) {
   return {.run = [scale = op.scale()](const RuleCall& call) {
     const double factor = scale / static_cast<double>(call.step.batch);
     for (int64_t i = 0; i < call.in[0].size(); ++i) {
@@ -168,15 +168,16 @@ Rule gaussian_kl_grad(const GaussianKLGrad& op) {
 }  // namespace
 
 void register_loss_rules(RuleTable& table) {
-  table.add<SoftmaxCrossEntropy>([](const SoftmaxCrossEntropy& op) { return softmax(op.loss()); });
-  table.add<SoftmaxCrossEntropyGrad>(
-      [](const SoftmaxCrossEntropyGrad& op) { return softmax_grad(op.loss()); });
-  table.add<LabelWeights>(label_weights);
-  table.add<PointwiseLoss>([](const PointwiseLoss& op) { return pointwise(op.loss()); });
-  table.add<PointwiseLossGrad>(
-      [](const PointwiseLossGrad& op) { return pointwise_grad(op.loss()); });
-  table.add<GaussianKL>(gaussian_kl);
-  table.add<GaussianKLGrad>(gaussian_kl_grad);
+  table.add<ops::SoftmaxCrossEntropy>(
+      [](const ops::SoftmaxCrossEntropy& op) { return softmax(op.loss()); });
+  table.add<ops::SoftmaxCrossEntropyGrad>(
+      [](const ops::SoftmaxCrossEntropyGrad& op) { return softmax_grad(op.loss()); });
+  table.add<ops::LabelWeights>(label_weights);
+  table.add<ops::PointwiseLoss>([](const ops::PointwiseLoss& op) { return pointwise(op.loss()); });
+  table.add<ops::PointwiseLossGrad>(
+      [](const ops::PointwiseLossGrad& op) { return pointwise_grad(op.loss()); });
+  table.add<ops::GaussianKL>(gaussian_kl);
+  table.add<ops::GaussianKLGrad>(gaussian_kl_grad);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

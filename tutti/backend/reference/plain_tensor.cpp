@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 template <class Integer>
@@ -75,4 +75,4 @@ void PlainTensor::store(void* memory, Places places) const {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

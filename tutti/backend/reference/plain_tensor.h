@@ -8,7 +8,7 @@
 
 #include "tutti/tensor/tensor_desc.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 class PlainTensor {
  public:
@@ -52,4 +52,4 @@ class PlainTensor {
   std::vector<double> values_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::backend

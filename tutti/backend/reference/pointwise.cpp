@@ -12,7 +12,7 @@
 #include "tutti/ops/parts.h"
 #include "tutti/ops/reorder.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 constexpr double kGeluFactor =
@@ -23,16 +23,16 @@ double gelu_argument(double x) { return kGeluFactor * (x + kGeluCube * x * x * x
 
 }  // namespace
 
-double activate(const ActivationAttributes& f, double x) {
+double activate(const ops::ActivationAttributes& f, double x) {
   switch (f.kind) {
-    case ActivationKind::relu: return std::max(x, 0.0);
-    case ActivationKind::leaky_relu: return x > 0 ? x : static_cast<double>(f.slope) * x;
-    case ActivationKind::sigmoid: return 1 / (1 + std::exp(-x));
-    case ActivationKind::tanh: return std::tanh(x);
-    case ActivationKind::gelu: return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
-    case ActivationKind::gelu_tanh: return 0.5 * x * (1 + std::tanh(gelu_argument(x)));
-    case ActivationKind::silu: return x / (1 + std::exp(-x));
-    case ActivationKind::mish: return x * std::tanh(std::log1p(std::exp(x)));
+    case ops::ActivationKind::relu: return std::max(x, 0.0);
+    case ops::ActivationKind::leaky_relu: return x > 0 ? x : static_cast<double>(f.slope) * x;
+    case ops::ActivationKind::sigmoid: return 1 / (1 + std::exp(-x));
+    case ops::ActivationKind::tanh: return std::tanh(x);
+    case ops::ActivationKind::gelu: return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+    case ops::ActivationKind::gelu_tanh: return 0.5 * x * (1 + std::tanh(gelu_argument(x)));
+    case ops::ActivationKind::silu: return x / (1 + std::exp(-x));
+    case ops::ActivationKind::mish: return x * std::tanh(std::log1p(std::exp(x)));
   }
   return x;
 }
@@ -40,24 +40,24 @@ double activate(const ActivationAttributes& f, double x) {
 namespace {
 
 /// Returns dy/dx in terms of the result y, or of x where it does not follow from y.
-double slope_at(const ActivationAttributes& f, double r) {
+double slope_at(const ops::ActivationAttributes& f, double r) {
   switch (f.kind) {
-    case ActivationKind::relu: return r > 0 ? 1 : 0;
-    case ActivationKind::leaky_relu: return r > 0 ? 1 : static_cast<double>(f.slope);
-    case ActivationKind::sigmoid: return r * (1 - r);
-    case ActivationKind::tanh: return 1 - r * r;
-    case ActivationKind::gelu:
+    case ops::ActivationKind::relu: return r > 0 ? 1 : 0;
+    case ops::ActivationKind::leaky_relu: return r > 0 ? 1 : static_cast<double>(f.slope);
+    case ops::ActivationKind::sigmoid: return r * (1 - r);
+    case ops::ActivationKind::tanh: return 1 - r * r;
+    case ops::ActivationKind::gelu:
       return 0.5 * (1 + std::erf(r / std::numbers::sqrt2)) +
              r * std::exp(-0.5 * r * r) * 0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
-    case ActivationKind::gelu_tanh: {
+    case ops::ActivationKind::gelu_tanh: {
       const double t = std::tanh(gelu_argument(r));
       return 0.5 * (1 + t) + 0.5 * r * (1 - t * t) * kGeluFactor * (1 + 3 * kGeluCube * r * r);
     }
-    case ActivationKind::silu: {
+    case ops::ActivationKind::silu: {
       const double s = 1 / (1 + std::exp(-r));
       return s * (1 + r * (1 - s));
     }
-    case ActivationKind::mish: {
+    case ops::ActivationKind::mish: {
       const double t = std::tanh(std::log1p(std::exp(r)));
       return t + r * (1 - t * t) / (1 + std::exp(-r));
     }
@@ -73,8 +73,8 @@ Rule each(F f) {
   }};
 }
 
-Rule dropout(const Dropout& op) {
-  const uint32_t threshold = dropout_threshold(op.probability());
+Rule dropout(const ops::Dropout& op) {
+  const uint32_t threshold = ops::dropout_threshold(op.probability());
   const double keep = 1 / (1 - static_cast<double>(op.probability()));
   return each(
       [=, salt = op.salt(), first = op.first(), all = op.all()](const RuleCall& call, int64_t i) {
@@ -84,51 +84,51 @@ Rule dropout(const Dropout& op) {
           const int64_t positions = call.in[0].shape()[2];
           element = element / positions * all + first + element % positions;
         }
-        const SampleKey key{call.step.seed, call.step.step, call.step.replica,
-                            call.first_sample + i / size, salt};
+        const ops::SampleKey key{call.step.seed, call.step.step, call.step.replica,
+                                 call.first_sample + i / size, salt};
         const uint32_t bits =
-            sample_bits(Purpose::dropout, key,
-                        static_cast<uint32_t>(element / 4))[static_cast<size_t>(element % 4)];
+            ops::sample_bits(Purpose::dropout, key,
+                             static_cast<uint32_t>(element / 4))[static_cast<size_t>(element % 4)];
         return bits < threshold ? 0.0 : call.in[0][i] * keep;
       });
 }
 
-Rule gaussian_sample(const GaussianSample& op) {
+Rule gaussian_sample(const ops::GaussianSample& op) {
   return each([factor = static_cast<double>(op.factor()), salt = op.salt()](const RuleCall& call,
                                                                             int64_t i) {
     const int64_t size = call.in[0].shape().elements_from(1);
-    const SampleKey key{call.step.seed, call.step.step, call.step.replica,
-                        call.first_sample + i / size, salt};
-    return call.in[0][i] + std::exp(factor * call.in[1][i]) * gaussian_draw(key, i % size);
+    const ops::SampleKey key{call.step.seed, call.step.step, call.step.replica,
+                             call.first_sample + i / size, salt};
+    return call.in[0][i] + std::exp(factor * call.in[1][i]) * ops::gaussian_draw(key, i % size);
   });
 }
 
 }  // namespace
 
 void register_pointwise_rules(RuleTable& table) {
-  table.add<Add>(
+  table.add<ops::Add>(
       each([](const RuleCall& call, int64_t i) { return call.in[0][i] + call.in[1][i]; }));
-  table.add<Mul>(
+  table.add<ops::Mul>(
       each([](const RuleCall& call, int64_t i) { return call.in[0][i] * call.in[1][i]; }));
-  table.add<Reorder>(each([](const RuleCall& call, int64_t i) { return call.in[0][i]; }));
-  table.add<Scale>([](const Scale& op) {
+  table.add<ops::Reorder>(each([](const RuleCall& call, int64_t i) { return call.in[0][i]; }));
+  table.add<ops::Scale>([](const ops::Scale& op) {
     return each([factor = static_cast<double>(op.factor())](const RuleCall& call, int64_t i) {
       return factor * call.in[0][i];
     });
   });
-  table.add<Activation>([](const Activation& op) {
+  table.add<ops::Activation>([](const ops::Activation& op) {
     return each([f = op.activation()](const RuleCall& call, int64_t i) {
       return activate(f, call.in[0][i]);
     });
   });
-  table.add<ActivationGrad>([](const ActivationGrad& op) {
+  table.add<ops::ActivationGrad>([](const ops::ActivationGrad& op) {
     return each([f = op.activation()](const RuleCall& call, int64_t i) {
       return call.in[0][i] * slope_at(f, call.in[1][i]);
     });
   });
-  table.add<Dropout>(dropout);
-  table.add<GaussianSample>(gaussian_sample);
-  table.add<SumParts>([](const SumParts& op) {
+  table.add<ops::Dropout>(dropout);
+  table.add<ops::GaussianSample>(gaussian_sample);
+  table.add<ops::SumParts>([](const ops::SumParts& op) {
     return each([scale = static_cast<double>(op.scale())](const RuleCall& call, int64_t i) {
       double sum = 0;
       for (const PlainTensor& x : call.in) sum += x[i];
@@ -137,4 +137,4 @@ void register_pointwise_rules(RuleTable& table) {
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

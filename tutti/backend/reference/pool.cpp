@@ -3,7 +3,7 @@
 
 #include "tutti/backend/reference/rules.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// One window: the elements of x inside it, in order of position, with their places in the whole
@@ -18,7 +18,7 @@ struct PoolGeometry {
   std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, low{0, 0, 0};
   bool count_include_pad;
 
-  explicit PoolGeometry(const PoolAttributes& a) : count_include_pad(a.count_include_pad) {
+  explicit PoolGeometry(const ops::PoolAttributes& a) : count_include_pad(a.count_include_pad) {
     for (int d = 0; d < a.spatial; ++d) {
       const auto to = static_cast<size_t>(3 - a.spatial + d), from = static_cast<size_t>(d);
       kernel[to] = a.kernel[from];
@@ -67,12 +67,12 @@ size_t largest(const PlainTensor& x, const Window& window) {
   return best;
 }
 
-Rule pool_forward(const PoolAttributes& a) {
+Rule pool_forward(const ops::PoolAttributes& a) {
   return {.run = [g = PoolGeometry(a), kind = a.kind](const RuleCall& call) {
     const PlainTensor& x = call.in[0];
     PlainTensor& y = call.out[0];
     for_each_window(g, x, y, [&](const Window& window, int64_t yi) {
-      if (kind == PoolKind::max) {
+      if (kind == ops::PoolKind::max) {
         const size_t winner = largest(x, window);
         y[yi] = x[window.x[winner]];
         call.out[1][yi] = static_cast<double>(window.place[winner]);
@@ -84,14 +84,14 @@ Rule pool_forward(const PoolAttributes& a) {
   }};
 }
 
-Rule pool_backward(const PoolAttributes& a) {
+Rule pool_backward(const ops::PoolAttributes& a) {
   return {.run = [g = PoolGeometry(a), kind = a.kind](const RuleCall& call) {
     const PlainTensor& dy = call.in[0];
     PlainTensor& dx = call.out[0];
     dx.fill(0);
     for_each_window(g, dx, dy, [&](const Window& window, int64_t yi) {
       for (size_t k = 0; k < window.x.size(); ++k)
-        if (kind == PoolKind::average)
+        if (kind == ops::PoolKind::average)
           dx[window.x[k]] += dy[yi] / window.divisor;
         else if (call.in[1][yi] == static_cast<double>(window.place[k]))
           dx[window.x[k]] += dy[yi];
@@ -128,12 +128,12 @@ Rule to_positions(Divisor divisor) {
 }  // namespace
 
 void register_pool_rules(RuleTable& table) {
-  table.add<Pool>([](const Pool& op) { return pool_forward(op.pool()); });
-  table.add<PoolGrad>([](const PoolGrad& op) { return pool_backward(op.pool()); });
-  table.add<GlobalAveragePool>(over_positions(Divisor::positions));
-  table.add<GlobalAveragePoolGrad>(to_positions(Divisor::positions));
-  table.add<SpatialSum>(over_positions(Divisor::none));
-  table.add<Broadcast>(to_positions(Divisor::none));
+  table.add<ops::Pool>([](const ops::Pool& op) { return pool_forward(op.pool()); });
+  table.add<ops::PoolGrad>([](const ops::PoolGrad& op) { return pool_backward(op.pool()); });
+  table.add<ops::GlobalAveragePool>(over_positions(Divisor::positions));
+  table.add<ops::GlobalAveragePoolGrad>(to_positions(Divisor::positions));
+  table.add<ops::SpatialSum>(over_positions(Divisor::none));
+  table.add<ops::Broadcast>(to_positions(Divisor::none));
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -7,7 +7,7 @@
 
 #include "tutti/backend/reference/rules.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// The waves of the fields of a tensor [N, C, spatial...], in the order of its positions.
@@ -18,7 +18,7 @@ struct Waves {
   std::vector<double> members;  ///< waves in each shell
 
   explicit Waves(const Shape& x) {
-    const WaveShells all{x.from(2)};
+    const ops::WaveShells all{x.from(2)};
     const auto rank = static_cast<size_t>(all.extents.rank());
     std::ranges::copy(all.extents, extents.begin());
     positions = x.elements_from(2);
@@ -103,11 +103,12 @@ Rule backward(const Shape& x) {
 }  // namespace
 
 void register_spectrum_rules(RuleTable& table) {
-  table.add<PowerSpectrum>([](const PowerSpectrum& op, const KernelRequest& r) {
+  table.add<ops::PowerSpectrum>([](const ops::PowerSpectrum& op, const KernelRequest& r) {
     return forward(r.in[0].shape, op.spectrum().floor);
   });
-  table.add<PowerSpectrumGrad>(
-      [](const PowerSpectrumGrad&, const KernelRequest& r) { return backward(r.in[2].shape); });
+  table.add<ops::PowerSpectrumGrad>([](const ops::PowerSpectrumGrad&, const KernelRequest& r) {
+    return backward(r.in[2].shape);
+  });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -8,7 +8,7 @@
 #include "tutti/backend/reference/rules.h"
 #include "tutti/ops/update.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 bool contains(const std::vector<size_t>& list, size_t i) {
@@ -21,7 +21,7 @@ class ReferenceKernel final : public Kernel {
       : rule_(std::move(rule)), totals_(rule_.sums) {
     for (const TensorDesc& desc : request.in) in_.emplace_back(desc);
     for (const TensorDesc& desc : request.out) out_.emplace_back(desc);
-    const auto* const update = dynamic_cast<const Update*>(request.op);
+    const auto* const update = dynamic_cast<const ops::Update*>(request.op);
     for (size_t i = 0; i < request.in.size(); ++i) {
       if (request.op->mutates(static_cast<int>(i))) mutated_.push_back(i);
       if (!update) continue;
@@ -86,7 +86,7 @@ class ReferenceKernel final : public Kernel {
 }  // namespace
 
 Rule RuleTable::find(const KernelRequest& request) const {
-  const Op& op = *request.op;
+  const graph::Op& op = *request.op;
   const auto rule = rules_.find(typeid(op));
   return rule == rules_.end() ? Rule{} : rule->second(request);
 }
@@ -125,4 +125,4 @@ std::vector<Layout> ReferenceBackend::activation_layouts(const Shape& shape, DTy
   return {Layout::plain(), Layout::channels_last(shape.rank()), Layout::blocked_channels(16)};
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -5,7 +5,7 @@
 
 #include "tutti/backend/backend.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 class ReferenceBackend final : public Backend {
  public:
@@ -17,4 +17,4 @@ class ReferenceBackend final : public Backend {
   std::vector<Layout> activation_layouts(const Shape& shape, DType dtype) const override;
 };
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -2,11 +2,11 @@
 
 #include "tutti/backend/reference/rules.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// Returns the element of x [N, C, spatial...] that element yi of y shows.
-int64_t shown(const ResizeAttributes& a, const Shape& x, const Shape& y, int64_t yi) {
+int64_t shown(const ops::ResizeAttributes& a, const Shape& x, const Shape& y, int64_t yi) {
   int64_t xi = 0, stride = 1;
   for (int d = y.rank() - 1; d >= 0; --d) {
     const int64_t at = yi % y[d];
@@ -21,12 +21,12 @@ int64_t shown(const ResizeAttributes& a, const Shape& x, const Shape& y, int64_t
 }  // namespace
 
 void register_resize_rules(RuleTable& table) {
-  table.add<Resize>([](const Resize& op, const RuleCall& call) {
+  table.add<ops::Resize>([](const ops::Resize& op, const RuleCall& call) {
     const PlainTensor& x = call.in[0];
     PlainTensor& y = call.out[0];
     for (int64_t i = 0; i < y.size(); ++i) y[i] = x[shown(op.resize(), x.shape(), y.shape(), i)];
   });
-  table.add<ResizeGrad>([](const ResizeGrad& op, const RuleCall& call) {
+  table.add<ops::ResizeGrad>([](const ops::ResizeGrad& op, const RuleCall& call) {
     const PlainTensor& dy = call.in[0];
     PlainTensor& dx = call.out[0];
     dx.fill(0);
@@ -35,4 +35,4 @@ void register_resize_rules(RuleTable& table) {
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

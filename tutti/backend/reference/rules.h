@@ -14,7 +14,7 @@
 #include "tutti/backend/reference/plain_tensor.h"
 #include "tutti/ops/activation.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 /// The data of one call. `sums` are this thread's accumulators in run, all threads' totals in
 /// finish.
@@ -36,7 +36,7 @@ struct Rule {
 };
 
 /// Returns f(x).
-double activate(const ActivationAttributes& f, double x);
+double activate(const ops::ActivationAttributes& f, double x);
 
 /// The rule of each op. A file of rules defines
 ///   void register_NAME(RuleTable& table) { table.add<Op>(rule); }
@@ -79,4 +79,4 @@ void register_all(RuleTable& table);
 /// Returns the table of all rules, which is made at the first call.
 const RuleTable& reference_rules();
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -11,7 +11,7 @@
 #include "tutti/ops/sequence/token_loss.h"
 #include "tutti/ops/sequence/token_slice.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 bool is_token(double number, int64_t vocabulary) {
@@ -21,7 +21,7 @@ bool is_token(double number, int64_t vocabulary) {
 /// Calls f(row, element of the vectors [N, C, T], channel) for each token that has one of these
 /// rows.
 template <class F>
-void for_each_token(const PlainTensor& tokens, Rows rows, int64_t channels, F f) {
+void for_each_token(const PlainTensor& tokens, graph::Rows rows, int64_t channels, F f) {
   const int64_t positions = tokens.shape()[1];
   for (int64_t i = 0; i < tokens.size(); ++i) {
     const auto row = tokens[i] - static_cast<double>(rows.first);
@@ -57,7 +57,7 @@ void add_positions(const RuleCall& call, int64_t first) {
         x[i] + call.in[1][(first + i % positions) * channels + i / positions % channels];
 }
 
-Rule add_positions_grad(const AddPositionsGrad& op, const KernelRequest& request) {
+Rule add_positions_grad(const ops::AddPositionsGrad& op, const KernelRequest& request) {
   const int64_t first = op.first();
   const Shape dp = request.out[0].shape;
   const auto run = [first](const RuleCall& call) {
@@ -92,10 +92,10 @@ struct Normalised {
   double mean = 0, inverse = 0;  ///< 1 / sqrt(...)
   int64_t first, channels, stride;
 
-  Normalised(const LayerNormAttributes& a, const PlainTensor& x, int64_t position)
+  Normalised(const ops::LayerNormAttributes& a, const PlainTensor& x, int64_t position)
       : channels(x.shape()[1]), stride(x.shape().elements_from(2)) {
     first = position / stride * channels * stride + position % stride;
-    if (a.kind == LayerNormKind::layer)
+    if (a.kind == ops::LayerNormKind::layer)
       for (int64_t c = 0; c < channels; ++c) mean += x[at(c)] / static_cast<double>(channels);
     double squares = 0;
     for (int64_t c = 0; c < channels; ++c) squares += (x[at(c)] - mean) * (x[at(c)] - mean);
@@ -106,7 +106,7 @@ struct Normalised {
   double of(const PlainTensor& x, int64_t c) const { return (x[at(c)] - mean) * inverse; }
 };
 
-void normalise(const LayerNormAttributes& a, const RuleCall& call) {
+void normalise(const ops::LayerNormAttributes& a, const RuleCall& call) {
   const PlainTensor& x = call.in[0];
   for (int64_t p = 0; p < x.size() / x.shape()[1]; ++p) {
     const Normalised norm(a, x, p);
@@ -116,8 +116,8 @@ void normalise(const LayerNormAttributes& a, const RuleCall& call) {
   }
 }
 
-Rule normalise_grad(const LayerNormGrad& op, const KernelRequest& request) {
-  const LayerNormAttributes a = op.norm();
+Rule normalise_grad(const ops::LayerNormGrad& op, const KernelRequest& request) {
+  const ops::LayerNormAttributes a = op.norm();
   const int64_t channels = request.in[1].shape[1];
   const auto run = [a](const RuleCall& call) {
     const PlainTensor &dy = call.in[0], &x = call.in[1], &gamma = call.in[2];
@@ -127,7 +127,7 @@ Rule normalise_grad(const LayerNormGrad& op, const KernelRequest& request) {
       double all = 0, along = 0;  // means of g and of g times the normalised values
       for (int64_t c = 0; c < norm.channels; ++c) {
         const double g = dy[norm.at(c)] * gamma[c];
-        if (a.kind == LayerNormKind::layer) all += g / count;
+        if (a.kind == ops::LayerNormKind::layer) all += g / count;
         along += g * norm.of(x, c) / count;
         call.sums[static_cast<size_t>(c)] += dy[norm.at(c)] * norm.of(x, c);
         call.sums[static_cast<size_t>(norm.channels + c)] += dy[norm.at(c)];
@@ -187,7 +187,7 @@ void token_hits(const RuleCall& call) {
   }
 }
 
-Rule token_loss(const TokenLossAttributes& a) {
+Rule token_loss(const ops::TokenLossAttributes& a) {
   const auto run = [a](const RuleCall& call) {
     const double s = a.label_smoothing;
     for (int64_t i = 0; i < call.in[1].size(); ++i) {
@@ -207,7 +207,7 @@ Rule token_loss(const TokenLossAttributes& a) {
   return {.run = run, .sums = 1, .finish = finish, .unbatched_in = {2}, .unbatched_out = {0}};
 }
 
-void token_loss_grad(const TokenLossAttributes& a, const RuleCall& call) {
+void token_loss_grad(const ops::TokenLossAttributes& a, const RuleCall& call) {
   const double s = a.label_smoothing, factor = static_cast<double>(a.scale) / call.in[2][0];
   for (int64_t i = 0; i < call.in[1].size(); ++i) {
     const TokenLogits logits(call.in[0], i);
@@ -222,7 +222,7 @@ void token_loss_grad(const TokenLossAttributes& a, const RuleCall& call) {
   }
 }
 
-void token_statistics(const VocabularySlice& slice, const RuleCall& call) {
+void token_statistics(const ops::VocabularySlice& slice, const RuleCall& call) {
   for (int64_t i = 0; i < call.in[1].size(); ++i) {
     const TokenLogits logits(call.in[0], i);
     const int64_t positions = logits.positions,
@@ -238,7 +238,7 @@ void token_statistics(const VocabularySlice& slice, const RuleCall& call) {
   }
 }
 
-void token_rivals(const VocabularySlice& slice, const RuleCall& call) {
+void token_rivals(const ops::VocabularySlice& slice, const RuleCall& call) {
   for (int64_t i = 0; i < call.in[1].size(); ++i) {
     const TokenLogits logits(call.in[0], i);
     const int64_t positions = logits.positions,
@@ -258,7 +258,7 @@ void token_rivals(const VocabularySlice& slice, const RuleCall& call) {
   }
 }
 
-void token_hits_of_ranks(const TokenHitsOfRanks& op, const RuleCall& call) {
+void token_hits_of_ranks(const ops::TokenHitsOfRanks& op, const RuleCall& call) {
   const int64_t positions = call.in[0].shape()[1];
   for (int64_t i = 0; i < call.in[0].size(); ++i) {
     const int64_t first = i / positions * 3 * positions + i % positions;
@@ -271,7 +271,7 @@ void token_hits_of_ranks(const TokenHitsOfRanks& op, const RuleCall& call) {
   }
 }
 
-Rule token_loss_of_ranks(const TokenLossOfRanks& op) {
+Rule token_loss_of_ranks(const ops::TokenLossOfRanks& op) {
   const auto run = [op](const RuleCall& call) {
     const double s = op.loss().label_smoothing;
     const int64_t positions = call.in[1].shape()[1];
@@ -299,7 +299,7 @@ Rule token_loss_of_ranks(const TokenLossOfRanks& op) {
   return {.run = run, .sums = 1, .finish = finish, .unbatched_in = {2}, .unbatched_out = {0}};
 }
 
-void token_loss_of_ranks_grad(const TokenLossOfRanksGrad& op, const RuleCall& call) {
+void token_loss_of_ranks_grad(const ops::TokenLossOfRanksGrad& op, const RuleCall& call) {
   const double s = op.loss().label_smoothing,
                factor = static_cast<double>(op.loss().scale) / call.in[2][0];
   for (int64_t i = 0; i < call.in[1].size(); ++i) {
@@ -314,7 +314,7 @@ void token_loss_of_ranks_grad(const TokenLossOfRanksGrad& op, const RuleCall& ca
   }
 }
 
-void add_ranks(const SumOfRanks& op, const RuleCall& call) {
+void add_ranks(const ops::SumOfRanks& op, const RuleCall& call) {
   const PlainTensor& x = call.in[0];
   const auto ranks = static_cast<size_t>(op.group().ranks);
   const int64_t channels = x.shape()[1], positions = x.shape().elements_from(2);
@@ -328,29 +328,32 @@ void add_ranks(const SumOfRanks& op, const RuleCall& call) {
 }  // namespace
 
 void register_sequence_rules(RuleTable& table) {
-  table.add<Lookup>([](const Lookup& op, const RuleCall& c) { look_tokens_up(c, op.first()); });
-  table.add<LookupGrad>(
-      [](const LookupGrad& op, const RuleCall& c) { add_to_tokens(c, op.adds(), op.first()); });
-  table.add<AddPositions>(
-      [](const AddPositions& op, const RuleCall& c) { add_positions(c, op.first()); });
-  table.add<AddPositionsGrad>(add_positions_grad);
-  table.add<PrependToken>(prepend_token);
-  table.add<LayerNorm>([](const LayerNorm& op, const RuleCall& c) { normalise(op.norm(), c); });
-  table.add<LayerNormGrad>(normalise_grad);
-  table.add<CountTokens>(
-      [](const CountTokens& op, const RuleCall& c) { count_tokens(c, op.vocabulary()); });
-  table.add<TokenHits>(token_hits);
-  table.add<TokenLoss>([](const TokenLoss& op) { return token_loss(op.loss()); });
-  table.add<TokenLossGrad>(
-      [](const TokenLossGrad& op, const RuleCall& c) { token_loss_grad(op.loss(), c); });
-  table.add<TokenStatistics>(
-      [](const TokenStatistics& op, const RuleCall& c) { token_statistics(op.slice(), c); });
-  table.add<TokenRivals>(
-      [](const TokenRivals& op, const RuleCall& c) { token_rivals(op.slice(), c); });
-  table.add<TokenHitsOfRanks>(token_hits_of_ranks);
-  table.add<TokenLossOfRanks>(token_loss_of_ranks);
-  table.add<TokenLossOfRanksGrad>(token_loss_of_ranks_grad);
-  table.add<SumOfRanks>(add_ranks);
+  table.add<ops::Lookup>(
+      [](const ops::Lookup& op, const RuleCall& c) { look_tokens_up(c, op.first()); });
+  table.add<ops::LookupGrad>([](const ops::LookupGrad& op, const RuleCall& c) {
+    add_to_tokens(c, op.adds(), op.first());
+  });
+  table.add<ops::AddPositions>(
+      [](const ops::AddPositions& op, const RuleCall& c) { add_positions(c, op.first()); });
+  table.add<ops::AddPositionsGrad>(add_positions_grad);
+  table.add<ops::PrependToken>(prepend_token);
+  table.add<ops::LayerNorm>(
+      [](const ops::LayerNorm& op, const RuleCall& c) { normalise(op.norm(), c); });
+  table.add<ops::LayerNormGrad>(normalise_grad);
+  table.add<ops::CountTokens>(
+      [](const ops::CountTokens& op, const RuleCall& c) { count_tokens(c, op.vocabulary()); });
+  table.add<ops::TokenHits>(token_hits);
+  table.add<ops::TokenLoss>([](const ops::TokenLoss& op) { return token_loss(op.loss()); });
+  table.add<ops::TokenLossGrad>(
+      [](const ops::TokenLossGrad& op, const RuleCall& c) { token_loss_grad(op.loss(), c); });
+  table.add<ops::TokenStatistics>(
+      [](const ops::TokenStatistics& op, const RuleCall& c) { token_statistics(op.slice(), c); });
+  table.add<ops::TokenRivals>(
+      [](const ops::TokenRivals& op, const RuleCall& c) { token_rivals(op.slice(), c); });
+  table.add<ops::TokenHitsOfRanks>(token_hits_of_ranks);
+  table.add<ops::TokenLossOfRanks>(token_loss_of_ranks);
+  table.add<ops::TokenLossOfRanksGrad>(token_loss_of_ranks_grad);
+  table.add<ops::SumOfRanks>(add_ranks);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -3,7 +3,7 @@
 #include "tutti/ops/rows.h"
 #include "tutti/ops/shape_ops.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// Finds the place of element `i` of a box with the shape `inner` in `outer`: index = start + step
@@ -24,7 +24,8 @@ struct Placement {
   }
 };
 
-Placement placement(const std::vector<SliceRange>& ranges, const Shape& inner, const Shape& outer) {
+Placement placement(const std::vector<ops::SliceRange>& ranges, const Shape& inner,
+                    const Shape& outer) {
   Placement p{inner, outer};
   for (size_t d = 0; d < ranges.size(); ++d) {
     p.start[d + 1] = ranges[d].start;
@@ -50,7 +51,7 @@ Rule gather(const Placement& p) {
   }};
 }
 
-Rule concat(const Concat& op) {
+Rule concat(const ops::Concat& op) {
   return {.run = [axis = op.axis()](const RuleCall& call) {
     int64_t start = 0;
     for (const PlainTensor& x : call.in) {
@@ -80,8 +81,8 @@ struct RowView {
 struct RowMeeting {
   int dim;
   int64_t slabs;
-  Rows rows;
-  std::vector<Rows> windows;
+  graph::Rows rows;
+  std::vector<graph::Rows> windows;
 
   template <class Meet>
   void each(const Shape& slabs_shape, const Shape& windows_shape, int64_t first,
@@ -90,7 +91,7 @@ struct RowMeeting {
     const auto count = static_cast<int64_t>(windows.size());
     for (int64_t w = 0; w < windows_shape[0]; ++w) {
       const int64_t sample = (first + w) / count;
-      const Rows range = windows[static_cast<size_t>((first + w) % count)];
+      const graph::Rows range = windows[static_cast<size_t>((first + w) % count)];
       for (int64_t b = 0; b < window.before; ++b)
         for (int64_t r = 0; r < window.rows; ++r)
           for (int64_t a = 0; a < window.after; ++a) {
@@ -103,14 +104,15 @@ struct RowMeeting {
   }
 };
 
-Rule gather_rows(const GatherRows& op) {
+Rule gather_rows(const ops::GatherRows& op) {
   return {.run = [cut = op.cut(), fill = op.fill()](const RuleCall& call) {
     PlainTensor& y = call.out[0];
     y.fill(static_cast<double>(fill));
     for (size_t i = 0; i < call.in.size(); ++i) {
       const PlainTensor& x = call.in[i];
       const int64_t slabs = i == 0 ? cut.slabs : 1;
-      const Rows rows = i == 0 ? Rows{0, x.shape()[cut.dim] * slabs} : cut.others[i - 1];
+      const graph::Rows rows =
+          i == 0 ? graph::Rows{0, x.shape()[cut.dim] * slabs} : cut.others[i - 1];
       RowMeeting{cut.dim, slabs, rows, cut.windows}.each(x.shape(), y.shape(), call.first_sample,
                                                          [&](int64_t to, int64_t from) {
                                                            if (from >= 0) y[to] = x[from];
@@ -119,7 +121,7 @@ Rule gather_rows(const GatherRows& op) {
   }};
 }
 
-Rule add_rows(const AddRows& op) {
+Rule add_rows(const ops::AddRows& op) {
   return {.run = [sum = op.sum()](const RuleCall& call) {
     PlainTensor& dx = call.out[0];
     dx.fill(0);
@@ -135,21 +137,21 @@ Rule add_rows(const AddRows& op) {
 }  // namespace
 
 void register_shape_rules(RuleTable& table) {
-  table.add<Reshape>(reshape);
-  table.add<Concat>(concat);
-  table.add<GatherRows, TakeRows>(gather_rows);
-  table.add<AddRows>(add_rows);
-  table.add<Slice>([](const Slice& op, const KernelRequest& r) {
+  table.add<ops::Reshape>(reshape);
+  table.add<ops::Concat>(concat);
+  table.add<ops::GatherRows, ops::TakeRows>(gather_rows);
+  table.add<ops::AddRows>(add_rows);
+  table.add<ops::Slice>([](const ops::Slice& op, const KernelRequest& r) {
     return gather(placement(op.ranges(), r.out[0].shape, r.in[0].shape));
   });
-  table.add<SliceGrad>([](const SliceGrad& op, const KernelRequest& r) {
+  table.add<ops::SliceGrad>([](const ops::SliceGrad& op, const KernelRequest& r) {
     return scatter(placement(op.ranges(), r.in[0].shape, r.out[0].shape), 0);
   });
-  table.add<Pad>([](const Pad& op, const KernelRequest& r) {
+  table.add<ops::Pad>([](const ops::Pad& op, const KernelRequest& r) {
     Placement place{r.in[0].shape, r.out[0].shape};
     for (size_t d = 0; d < op.low().size(); ++d) place.start[d + 1] = op.low()[d];
     return scatter(place, op.value());
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

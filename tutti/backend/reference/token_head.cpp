@@ -5,7 +5,7 @@
 #include "tutti/backend/reference/rules.h"
 #include "tutti/ops/sequence/token_head.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 double rounded(double value, DType type) {
@@ -46,7 +46,7 @@ struct HeadPosition {
   }
 };
 
-void add_gradients(const TokenHead& op, const RuleCall& call, const HeadPosition& position,
+void add_gradients(const ops::TokenHead& op, const RuleCall& call, const HeadPosition& position,
                    size_t label) {
   const double s = op.head().loss.label_smoothing, log_sum = position.log_sum(),
                factor = static_cast<double>(op.head().loss.scale) / call.in[3][0];
@@ -68,7 +68,7 @@ void add_gradients(const TokenHead& op, const RuleCall& call, const HeadPosition
 }
 
 /// `type`: x's type.
-void token_head(const TokenHead& op, const RuleCall& call, DType type) {
+void token_head(const ops::TokenHead& op, const RuleCall& call, DType type) {
   for (PlainTensor& out : call.out)
     for (int64_t i = 0; i < out.size(); ++i) out[i] = 0;
   const double s = op.head().loss.label_smoothing;
@@ -93,9 +93,9 @@ void token_head(const TokenHead& op, const RuleCall& call, DType type) {
 }  // namespace
 
 void register_token_head_rule(RuleTable& table) {
-  table.add<TokenHead>([](const TokenHead& op, const KernelRequest& r) -> Rule {
+  table.add<ops::TokenHead>([](const ops::TokenHead& op, const KernelRequest& r) -> Rule {
     return {.run = [op, type = r.in[0].dtype](const RuleCall& c) { token_head(op, c, type); }};
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

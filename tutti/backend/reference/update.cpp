@@ -8,7 +8,7 @@
 #include "tutti/ops/clip.h"
 #include "tutti/ops/norm_update.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// One parameter of a call. A state that is missing is g.
@@ -21,7 +21,7 @@ struct Parameter {
 
 /// Calls f(parameter) for each parameter of the call.
 template <class F>
-void for_each_parameter(const RuleCall& call, const Update& op, F f) {
+void for_each_parameter(const RuleCall& call, const ops::Update& op, F f) {
   const auto arity = static_cast<size_t>(op.arity());
   int64_t block = 0;
   for (auto p = static_cast<size_t>(op.leading()); p < call.in.size(); p += arity) {
@@ -36,14 +36,14 @@ void for_each_parameter(const RuleCall& call, const Update& op, F f) {
 double norm(const RuleCall& call, const Parameter& p, int64_t column) {
   double sum = 0;
   for (int64_t b = p.first_block; b < p.first_block + p.blocks; ++b)
-    sum += call.in[Update::kScalars][2 * b + column];
+    sum += call.in[ops::Update::kScalars][2 * b + column];
   return std::sqrt(sum);
 }
 
 /// Limits each element of a gradient to between -clip and clip; 0: no limit.
 double clipped(double g, double clip) { return clip > 0 ? std::clamp(g, -clip, clip) : g; }
 
-Rule sgd(const SgdUpdate& op) {
+Rule sgd(const ops::SgdUpdate& op) {
   return {.run = [op, a = op.sgd()](const RuleCall& call) {
     const double lr = call.in[0][0] * a.rate, scale = call.in[1][0];
     for_each_parameter(call, op, [&](const Parameter& p) {
@@ -59,7 +59,7 @@ Rule sgd(const SgdUpdate& op) {
   }};
 }
 
-Rule adam(const AdamUpdate& op) {
+Rule adam(const ops::AdamUpdate& op) {
   return {.run = [op, a = op.adam()](const RuleCall& call) {
     const double lr = call.in[0][0] * a.rate, scale = call.in[1][0],
                  t = static_cast<double>(call.step.step + 1);
@@ -79,7 +79,7 @@ Rule adam(const AdamUpdate& op) {
   }};
 }
 
-Rule rmsprop(const RmspropUpdate& op) {
+Rule rmsprop(const ops::RmspropUpdate& op) {
   return {.run = [op, a = op.rmsprop()](const RuleCall& call) {
     const double lr = call.in[0][0] * a.rate, scale = call.in[1][0];
     for_each_parameter(call, op, [&](const Parameter& p) {
@@ -93,7 +93,7 @@ Rule rmsprop(const RmspropUpdate& op) {
   }};
 }
 
-Rule parameter_norms(const ParameterNorms& op) {
+Rule parameter_norms(const ops::ParameterNorms& op) {
   return {.run = [op](const RuleCall& call) {
     call.out[0].fill(0);
     for_each_parameter(call, op, [&](const Parameter& p) {
@@ -105,7 +105,7 @@ Rule parameter_norms(const ParameterNorms& op) {
   }};
 }
 
-Rule gradient_squares(const GradientSquares& op) {
+Rule gradient_squares(const ops::GradientSquares& op) {
   return {.run = [op](const RuleCall& call) {
     call.out[0].fill(0);
     for_each_parameter(call, op, [&](const Parameter& p) {
@@ -114,18 +114,18 @@ Rule gradient_squares(const GradientSquares& op) {
   }};
 }
 
-Rule clip_scale(const ClipScale& op, const KernelRequest& request) {
+Rule clip_scale(const ops::ClipScale& op, const KernelRequest& request) {
   return {.run = [blocks = op.blocks(request.in), limit = op.limit()](const RuleCall& call) {
     double sum = 0;
-    for (const ClipScale::Blocks& own : blocks)
+    for (const ops::ClipScale::Blocks& own : blocks)
       for (int64_t b = own.first; b < own.first + own.count; ++b) sum += call.in[own.input][b];
     const double norm = std::abs(call.in[0][0]) * std::sqrt(sum);
-    call.out[0][0] = call.in[0][0] * std::min(1.0, limit / (norm + ClipScale::kEps));
+    call.out[0][0] = call.in[0][0] * std::min(1.0, limit / (norm + ops::ClipScale::kEps));
     call.out[1][0] = norm;
   }};
 }
 
-Rule lars(const LarsUpdate& op) {
+Rule lars(const ops::LarsUpdate& op) {
   return {.run = [op, a = op.lars()](const RuleCall& call) {
     const double lr = call.in[0][0] * a.rate, scale = call.in[1][0];
     for_each_parameter(call, op, [&](const Parameter& p) {
@@ -141,13 +141,14 @@ Rule lars(const LarsUpdate& op) {
   }};
 }
 
-double lamb_direction(const LambAttributes& a, const RuleCall& call, double w, double m, double v) {
+double lamb_direction(const ops::LambAttributes& a, const RuleCall& call, double w, double m,
+                      double v) {
   const double t = static_cast<double>(call.step.step + 1), m_hat = m / (1 - std::pow(a.beta1, t)),
                v_hat = v / (1 - std::pow(a.beta2, t));
   return m_hat / (std::sqrt(v_hat) + a.eps) + a.weight_decay * w;
 }
 
-Rule lamb_moments(const LambMoments& op) {
+Rule lamb_moments(const ops::LambMoments& op) {
   return {.run = [op, a = op.lamb()](const RuleCall& call) {
     const double scale = call.in[1][0];
     call.out[0].fill(0);
@@ -164,7 +165,7 @@ Rule lamb_moments(const LambMoments& op) {
   }};
 }
 
-Rule lamb(const LambUpdate& op) {
+Rule lamb(const ops::LambUpdate& op) {
   return {.run = [op, a = op.lamb()](const RuleCall& call) {
     const double lr = call.in[0][0] * a.rate;
     for_each_parameter(call, op, [&](const Parameter& p) {
@@ -176,7 +177,7 @@ Rule lamb(const LambUpdate& op) {
   }};
 }
 
-Rule weight_average(const WeightAverage& op) {
+Rule weight_average(const ops::WeightAverage& op) {
   return {.run = [op, a = op.average()](const RuleCall& call) {
     for_each_parameter(call, op, [&](const Parameter& p) {
       for (int64_t i = 0; i < p.w.size(); ++i)
@@ -188,16 +189,16 @@ Rule weight_average(const WeightAverage& op) {
 }  // namespace
 
 void register_update_rules(RuleTable& table) {
-  table.add<SgdUpdate>(sgd);
-  table.add<AdamUpdate>(adam);
-  table.add<RmspropUpdate>(rmsprop);
-  table.add<WeightAverage>(weight_average);
-  table.add<ParameterNorms>(parameter_norms);
-  table.add<GradientSquares>(gradient_squares);
-  table.add<ClipScale>(clip_scale);
-  table.add<LarsUpdate>(lars);
-  table.add<LambMoments>(lamb_moments);
-  table.add<LambUpdate>(lamb);
+  table.add<ops::SgdUpdate>(sgd);
+  table.add<ops::AdamUpdate>(adam);
+  table.add<ops::RmspropUpdate>(rmsprop);
+  table.add<ops::WeightAverage>(weight_average);
+  table.add<ops::ParameterNorms>(parameter_norms);
+  table.add<ops::GradientSquares>(gradient_squares);
+  table.add<ops::ClipScale>(clip_scale);
+  table.add<ops::LarsUpdate>(lars);
+  table.add<ops::LambMoments>(lamb_moments);
+  table.add<ops::LambUpdate>(lamb);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -5,7 +5,7 @@
 #include "tutti/backend/reference/rules.h"
 #include "tutti/ops/sequence/swiglu.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// For element i of x [N, C, T]: the number of its position, and its channel.
@@ -24,11 +24,11 @@ void add_sinusoids(double base, const RuleCall& call) {
   const int64_t channels = call.in[0].shape()[1];
   for (int64_t i = 0; i < call.in[0].size(); ++i) {
     const WavePlace place(call, i);
-    call.out[0][i] = call.in[0][i] + sinusoid(place.position, place.channel, channels, base);
+    call.out[0][i] = call.in[0][i] + ops::sinusoid(place.position, place.channel, channels, base);
   }
 }
 
-void turn_heads(const RotationAttributes& a, const RuleCall& call) {
+void turn_heads(const ops::RotationAttributes& a, const RuleCall& call) {
   const PlainTensor& x = call.in[0];
   const int64_t half = a.width / 2, positions = x.shape()[2];
   for (int64_t i = 0; i < x.size(); ++i) {
@@ -40,7 +40,7 @@ void turn_heads(const RotationAttributes& a, const RuleCall& call) {
     }
     const bool low = in_head < half;
     const double angle = (a.back ? -1 : 1) *
-                         wave_angle(place.position, in_head % half, a.width, a.base),
+                         ops::wave_angle(place.position, in_head % half, a.width, a.base),
                  other = x[i + (low ? half : -half) * positions];
     call.out[0][i] = x[i] * std::cos(angle) + (low ? -other : other) * std::sin(angle);
   }
@@ -64,11 +64,12 @@ void gate_backward(const RuleCall& call) {
 }  // namespace
 
 void register_wave_rules(RuleTable& table) {
-  table.add<AddSinusoids>(
-      [](const AddSinusoids& op, const RuleCall& c) { add_sinusoids(op.base(), c); });
-  table.add<Rotate>([](const Rotate& op, const RuleCall& c) { turn_heads(op.rotation(), c); });
-  table.add<SwiGlu>(gate);
-  table.add<SwiGluGrad>(gate_backward);
+  table.add<ops::AddSinusoids>(
+      [](const ops::AddSinusoids& op, const RuleCall& c) { add_sinusoids(op.base(), c); });
+  table.add<ops::Rotate>(
+      [](const ops::Rotate& op, const RuleCall& c) { turn_heads(op.rotation(), c); });
+  table.add<ops::SwiGlu>(gate);
+  table.add<ops::SwiGluGrad>(gate_backward);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

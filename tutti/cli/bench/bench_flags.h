@@ -6,7 +6,7 @@
 #include "tutti/cli/flags/flags.h"
 #include "tutti/comm/communicator.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 Flag bench_threads_flag(int& threads);
 /// Returns the flag --output, with `short_name` ("-J") where it is not empty.
@@ -15,4 +15,4 @@ Flag bench_output_flag(std::string& output, const std::string& short_name = "");
 /// no file is wanted. Collective.
 void check_output(comm::Communicator& communicator, const std::string& file);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -7,18 +7,19 @@
 #include "tutti/base/log.h"
 #include "tutti/train/loop/job_time.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
-MachineWatch after_a_look(comm::Communicator& communicator, const BenchWatch::Say& say) {
+device::MachineWatch after_a_look(comm::Communicator& communicator, const BenchWatch::Say& say) {
   constexpr auto kLook = std::chrono::milliseconds(250);
   communicator.barrier();
-  const MachineWatch look;
+  const device::MachineWatch look;
   std::this_thread::sleep_for(kLook);
-  const std::string found = disturbance(processor_time_of_job(communicator, look).shares());
+  const std::string found =
+      trace::disturbance(train::processor_time_of_job(communicator, look).shares());
   if (communicator.rank() == 0 && !found.empty())
     say(found + " before anything was measured: the times that follow say little");
-  return MachineWatch();
+  return device::MachineWatch();
 }
 
 }  // namespace
@@ -29,9 +30,10 @@ BenchWatch::BenchWatch(comm::Communicator& communicator, Say say)
 void BenchWatch::log_warning(const std::string& text) { log::warn("{}", text); }
 
 void BenchWatch::end() {
-  const std::string found = disturbance(processor_time_of_job(communicator_, watch_).shares());
+  const std::string found =
+      trace::disturbance(train::processor_time_of_job(communicator_, watch_).shares());
   if (communicator_.rank() == 0 && !found.empty())
     say_(found + " while these times were measured: they say little");
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

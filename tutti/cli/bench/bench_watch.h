@@ -8,7 +8,7 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/device/cpu/machine_watch.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 class BenchWatch {
  public:
@@ -25,7 +25,7 @@ class BenchWatch {
 
   comm::Communicator& communicator_;
   Say say_;
-  MachineWatch watch_;
+  device::MachineWatch watch_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::cli

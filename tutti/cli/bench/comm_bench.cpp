@@ -10,7 +10,7 @@
 #include "tutti/cli/bench/comm_turns.h"
 #include "tutti/comm/check/reference_result.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 using comm::Collective;
@@ -145,4 +145,4 @@ CommBenchRow bench_collective(comm::Communicator& communicator, const CommBenchO
   return row;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -9,7 +9,7 @@
 #include "tutti/cli/peers/peer.h"
 #include "tutti/comm/communicator.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// A peer library that has been opened.
 struct OpenPeer {
@@ -58,4 +58,4 @@ CommBenchRow bench_collective(comm::Communicator& communicator, const CommBenchO
 /// this is the bandwidth a link must have, as in nccl-tests.
 double bus_factor(comm::Collective kind, int ranks);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -5,7 +5,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 using comm::Collective;
@@ -64,4 +64,4 @@ size_t CommBuffers::count_wrong(const std::function<void()>& call, uint64_t seed
   return static_cast<size_t>(wrong);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -9,7 +9,7 @@
 #include "tutti/comm/check/reference_result.h"
 #include "tutti/comm/communicator.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Collective in construction and destruction. Not thread-safe.
 class CommBuffers {
@@ -51,4 +51,4 @@ class CommBuffers {
   std::vector<std::byte> values_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::cli

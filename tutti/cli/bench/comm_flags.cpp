@@ -9,7 +9,7 @@
 #include "tutti/base/error.h"
 #include "tutti/cli/flags/suggest.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 size_t parse_bytes(const std::string& text, const std::string& flag) {
   double value = 0;
@@ -75,4 +75,4 @@ std::vector<comm::Collective> collectives_named(const std::string& names) {
   return found;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -8,7 +8,7 @@
 #include "tutti/comm/schedule/element.h"
 #include "tutti/comm/schedule/schedule.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Reads "64K", "1.5M", "2GiB", "2640000": at least one byte. `flag` begins an error's message.
 size_t parse_bytes(const std::string& text, const std::string& flag);
@@ -29,4 +29,4 @@ comm::Element element_of_flag(const std::string& name);
 /// Reads "allreduce", "allgather,broadcast" or "all".
 std::vector<comm::Collective> collectives_named(const std::string& names);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -5,7 +5,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 TEST(CommFlags, Bytes) {
@@ -49,4 +49,4 @@ TEST(CommFlags, Collectives) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -19,7 +19,7 @@
 #include "tutti/comm/control/agree.h"
 #include "tutti/keep/result_file.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 void say(const comm::Communicator& communicator, const std::string& text) {
@@ -99,7 +99,7 @@ size_t bench_sizes(comm::Communicator& communicator, const CommMeasurement& aske
   if (columns == CommColumns::nccl) tell(comm_footer(options, wrong, bus_bandwidths));
   if (asked.json && communicator.rank() == 0) print_json_output(rows);
   if (communicator.rank() == 0 && !asked.output.empty())
-    write_result_file(asked.output, print_json(rows, 2) + "\n");
+    keep::write_result_file(asked.output, print_json(rows, 2) + "\n");
   return wrong;
 }
 
@@ -138,7 +138,7 @@ void tune_and_write(comm::Communicator& communicator, const CommMeasurement& ask
   if (communicator.rank() == 0) fmt::print("{}", report);
   // Writes the file after printing: a full disk does not lose the results.
   comm::decide(communicator, "writing the table", [&] {
-    if (!asked.table.empty()) write_result_file(asked.table, table);
+    if (!asked.table.empty()) keep::write_result_file(asked.table, table);
     return std::string();
   });
 }
@@ -232,4 +232,4 @@ void print_schedules(const CommMeasurement& asked) {
              steps.rounds, steps.moved, steps.reduced);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

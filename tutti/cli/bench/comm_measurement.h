@@ -8,7 +8,7 @@
 #include "tutti/cli/bench/comm_flags.h"
 #include "tutti/comm/communicator.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// The values of the flags.
 struct CommMeasurement {
@@ -43,4 +43,4 @@ double bench_latency(comm::Communicator& communicator, size_t bytes, int warmup,
 /// Prints every rank's schedule of the first collective for the largest size, and runs nothing.
 void print_schedules(const CommMeasurement& measurement);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -8,7 +8,7 @@
 
 #include "tutti/base/json.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 std::string comm_header(CommColumns columns, const CommBenchOptions& options) {
   if (columns == CommColumns::osu)
@@ -91,4 +91,4 @@ Json comm_json(const CommBenchOptions& options, const CommBenchRow& row, int ran
   return json;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -8,7 +8,7 @@
 #include "tutti/base/json_forward.h"
 #include "tutti/cli/bench/comm_bench.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 enum class CommColumns { nccl, osu };
 
@@ -31,4 +31,4 @@ std::string comm_footer(const CommBenchOptions& options, size_t wrong,
 /// Returns a row as JSON. A peer's key is its name in small letters followed by _us.
 Json comm_json(const CommBenchOptions& options, const CommBenchRow& row, int ranks);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -7,7 +7,7 @@
 #include "tutti/base/expect_text.h"
 #include "tutti/base/json.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 std::vector<std::string> words(const std::string& line) {
@@ -76,4 +76,4 @@ TEST(CommReport, Json) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

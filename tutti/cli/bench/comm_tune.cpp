@@ -10,7 +10,7 @@
 #include "tutti/cli/bench/comm_turns.h"
 #include "tutti/comm/algorithm/algorithm.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 // The most ranks that are priced: all ranks' schedules of everything measured lie in the memory of
@@ -201,4 +201,4 @@ std::string tuning_report(const Tuning& tuning) {
   return text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -10,7 +10,7 @@
 #include "tutti/comm/cost/cost_fit.h"
 #include "tutti/comm/schedule/selection.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// The time of one algorithm.
 struct AlgorithmTime {
@@ -56,4 +56,4 @@ Tuning tune(comm::Communicator& communicator, const TuneOptions& options);
 /// network that fits best, and how good these prices are.
 std::string tuning_report(const Tuning& tuning);
 
-}  // namespace tutti
+}  // namespace tutti::cli

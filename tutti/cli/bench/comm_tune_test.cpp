@@ -20,7 +20,7 @@
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 using comm::Collective;
@@ -236,4 +236,4 @@ TEST(Tuning, AnAlgorithmMayBeMissingAtASize) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace tutti {
+namespace tutti::cli {
 
 std::vector<std::vector<double>> time_in_turns(comm::Communicator& communicator,
                                                std::span<const std::function<void()>> calls,
@@ -35,4 +35,4 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -7,7 +7,7 @@
 
 #include "tutti/comm/communicator.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 struct Turns {
   int warmup = 5;
@@ -29,4 +29,4 @@ std::vector<double> mean_over_ranks(comm::Communicator& communicator, std::vecto
 /// Returns the median, of an even number of values the upper one. REQUIRES: values is not empty.
 double median(std::vector<double> values);
 
-}  // namespace tutti
+}  // namespace tutti::cli

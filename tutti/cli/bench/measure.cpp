@@ -6,7 +6,7 @@
 #include <memory>
 #include <thread>
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 constexpr int kVectorBytes = __BIGGEST_ALIGNMENT__;  // vector size of the instruction set that
@@ -98,4 +98,4 @@ double measure_bandwidth(int threads, int64_t array_bytes) {
   return 3.0 * static_cast<double>(n) * sizeof(double) / seconds;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Returns the bytes of a vector register in the instruction set this program was built for.
 int built_vector_bytes();
@@ -31,4 +31,4 @@ PeakRates peak_rates(int threads, const std::function<double(int)>& measure);
 /// and 1 write are counted, as in STREAM's triad.
 double measure_bandwidth(int threads, int64_t array_bytes);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -6,7 +6,7 @@
 #include "tutti/base/numeric/normals.h"
 #include "tutti/models/registry.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 constexpr uint64_t kSeed = 1;
@@ -14,7 +14,7 @@ constexpr float kRate = 0.01f;  // low enough that random labels never give a Na
                                 // may take another time
 
 /// Fills in normal numbers, or class numbers below `classes`.
-void fill(const TensorDesc& desc, Buffer& tensor, int replica, int64_t classes) {
+void fill(const TensorDesc& desc, device::Buffer& tensor, int replica, int64_t classes) {
   const auto count = static_cast<size_t>(desc.layout.storage_elements(desc.shape));
   const NormalStream stream{kSeed, Purpose::test, static_cast<uint64_t>(replica)};
   if (desc.dtype == DType::f32) return fill_normals(stream, 0, tensor.as<float>().first(count));
@@ -29,7 +29,7 @@ void fill(const TensorDesc& desc, Buffer& tensor, int replica, int64_t classes) 
 }
 
 /// Fills in rows of tables, equally likely; `rows`: tables' sizes by element of a sample.
-void fill_rows(Buffer& tensor, int replica, const std::vector<int64_t>& rows) {
+void fill_rows(device::Buffer& tensor, int replica, const std::vector<int64_t>& rows) {
   Rng rng(kSeed, Purpose::test, static_cast<uint64_t>(replica));
   const std::span<int32_t> numbers = tensor.as<int32_t>();
   for (size_t i = 0; i < numbers.size(); ++i)
@@ -38,22 +38,23 @@ void fill_rows(Buffer& tensor, int replica, const std::vector<int64_t>& rows) {
 
 }  // namespace
 
-StepBench::StepBench(const NetworkSpec& spec, const ExchangeSettings& exchange,
-                     const Backend& backend, const PartGrid& grid, comm::Communicator& communicator)
+StepBench::StepBench(const train::NetworkSpec& spec, const exchange::ExchangeSettings& exchange,
+                     const backend::Backend& backend, const split::PartGrid& grid,
+                     comm::Communicator& communicator)
     : grid_(grid), step_({.network = spec,
                           .exchange = exchange,
-                          .map = ReplicaMap(grid.groups(), grid.groups(), grid.group()),
+                          .map = exchange::ReplicaMap(grid.groups(), grid.groups(), grid.group()),
                           .grid = grid,
                           .seed = kSeed,
                           .steps_compared = kStepsCompared},
                          backend, communicator) {
-  const EvaluationNetwork& evaluation = network().evaluation;
+  const train::EvaluationNetwork& evaluation = network().evaluation;
   const int64_t outputs = evaluation.plan.desc(evaluation.predictions.front()).shape[1];
-  const std::vector<ModelField> fields = completed(spec.training.model).inputs;
-  for (const GraphInput& input : network().inputs) {
+  const std::vector<models::ModelField> fields = models::completed(spec.training.model).inputs;
+  for (const models::GraphInput& input : network().inputs) {
     const TensorDesc& desc = network().training.desc(input.value);
-    Buffer& tensor = tensors_.emplace_back(desc.bytes());
-    const auto known = std::ranges::find(fields, input.field, &ModelField::name);
+    device::Buffer& tensor = tensors_.emplace_back(desc.bytes());
+    const auto known = std::ranges::find(fields, input.field, &models::ModelField::name);
     if (known != fields.end() && !known->rows.empty())
       fill_rows(tensor, grid.group(), known->rows);
     else
@@ -79,4 +80,4 @@ double StepBench::flop_per_image() const {
          static_cast<double>(network().training.batch);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -7,22 +7,23 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/train/step/training_step.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// The trainer's own step with one replica on each rank, or on the ranks of its parts, and a batch
 /// for it. Not thread-safe.
 class StepBench {
  public:
   /// Collective. Throws as compile_network does.
-  StepBench(const NetworkSpec& spec, const ExchangeSettings& exchange, const Backend& backend,
-            const PartGrid& grid, comm::Communicator& communicator);
+  StepBench(const train::NetworkSpec& spec, const exchange::ExchangeSettings& exchange,
+            const backend::Backend& backend, const split::PartGrid& grid,
+            comm::Communicator& communicator);
 
   /// Runs one step and returns the seconds it took on this rank. Collective.
   double step();
 
   int replicas() const { return grid_.groups(); }
-  const Network& network() const { return step_.network(); }
-  Executor& executor() { return step_.executor(); }
+  const train::Network& network() const { return step_.network(); }
+  plan::Executor& executor() { return step_.executor(); }
   /// Returns the seconds of the last step's update.
   double update_seconds() const { return update_seconds_; }
   /// Returns the seconds of all steps so far in which this rank waited for others.
@@ -39,12 +40,12 @@ class StepBench {
 
  private:
   static constexpr int kStepsCompared = 1024;
-  const PartGrid grid_;
-  TrainingStep step_;
-  std::vector<Buffer> tensors_;
+  const split::PartGrid grid_;
+  train::TrainingStep step_;
+  std::vector<device::Buffer> tensors_;
   std::vector<void*> batch_;
   int64_t steps_ = 0;
   double update_seconds_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::cli

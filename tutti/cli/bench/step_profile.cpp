@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 /// The facts that a profile reports of one step of the plan.
@@ -19,10 +19,10 @@ struct ProfiledStep {
   double flop = 0;   ///< for the whole batch
 };
 
-ProfiledStep profiled(const Step& step) {
-  const KernelRequest& request = step.request;
+ProfiledStep profiled(const plan::Step& step) {
+  const backend::KernelRequest& request = step.request;
   const auto types = [](const std::vector<TensorDesc>& descs, const std::vector<bool>& batched) {
-    std::vector<ValueType> all;
+    std::vector<graph::ValueType> all;
     for (size_t i = 0; i < descs.size(); ++i) all.push_back({descs[i], batched[i]});
     return all;
   };
@@ -36,26 +36,26 @@ ProfiledStep profiled(const Step& step) {
 }
 
 /// Returns the plan's steps, by the names in the timings.
-std::map<std::string, ProfiledStep> steps_of(const Plan& plan) {
+std::map<std::string, ProfiledStep> steps_of(const plan::Plan& plan) {
   std::map<std::string, ProfiledStep> all;
-  const auto note = [&](const Step& step) { all[step.name] = profiled(step); };
-  for (const Step& step : plan.packs) note(step);
-  for (const PlanBand& band : plan.bands)
-    for (const Step& step : band.steps) note(step);
-  for (const Step& step : plan.updates) note(step);
+  const auto note = [&](const plan::Step& step) { all[step.name] = profiled(step); };
+  for (const plan::Step& step : plan.packs) note(step);
+  for (const plan::PlanBand& band : plan.bands)
+    for (const plan::Step& step : band.steps) note(step);
+  for (const plan::Step& step : plan.updates) note(step);
   return all;
 }
 
 /// Prints the slowest single steps: their rates show which layer is far from the machine's peak.
-void print_slowest(const std::vector<Executor::Timing>& timings,
+void print_slowest(const std::vector<plan::Executor::Timing>& timings,
                    const std::map<std::string, ProfiledStep>& steps, double runs, int threads) {
   constexpr size_t kShown = 40;
-  std::vector<Executor::Timing> sorted = timings;
-  std::ranges::sort(sorted, std::greater<>(), &Executor::Timing::seconds);
+  std::vector<plan::Executor::Timing> sorted = timings;
+  std::ranges::sort(sorted, std::greater<>(), &plan::Executor::Timing::seconds);
   fmt::print(stderr, "{:>10} {:>10} {:>6}  the {} slowest steps\n", "ms a step", "GFLOP/s", "tile",
              std::min(kShown, sorted.size()));
   for (size_t i = 0; i < std::min(kShown, sorted.size()); ++i) {
-    const Executor::Timing& timing = sorted[i];
+    const plan::Executor::Timing& timing = sorted[i];
     const double seconds = timing.seconds / runs;
     const auto step = steps.find(timing.name);
     const bool known = step != steps.end();
@@ -76,11 +76,11 @@ void print_profile(StepBench& bench, int64_t steps, bool print) {
   const auto timings = bench.executor().take_timings();
   bench.executor().set_profiling(false);
   if (!print) return;
-  const Plan& plan = bench.network().training;
+  const plan::Plan& plan = bench.network().training;
   const auto known = steps_of(plan);
   std::map<std::string, std::pair<double, int>> by_kernel;
   double total = 0;
-  for (const Executor::Timing& timing : timings) {
+  for (const plan::Executor::Timing& timing : timings) {
     const std::string name = timing.name.substr(0, timing.name.find(" (finish)"));
     const auto step = known.find(name);
     auto& [seconds, count] =
@@ -103,4 +103,4 @@ void print_profile(StepBench& bench, int64_t steps, bool print) {
   print_slowest(timings, known, static_cast<double>(steps), plan.options.threads);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -5,11 +5,11 @@
 
 #include "tutti/cli/bench/step_bench.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Runs the steps once more, with clocks around every kernel; the clocks cost time, so nothing else
 /// is reported about these steps. The table goes to standard error where `print` is set.
 /// Collective.
 void print_profile(StepBench& bench, int64_t steps, bool print);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -26,7 +26,7 @@
 
 extern char** environ;
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 constexpr std::string_view kPrefix = "TUTTI_";
@@ -42,19 +42,20 @@ constexpr std::pair<std::string_view, std::string_view> kAlternatives[] = {
     {"batch.local", "batch.global"}, {"schedule.warmup_epochs", "schedule.warmup_steps"}};
 
 struct Assignment {
-  const ConfigKey* row;
-  ConfigValue value;
+  const config::ConfigKey* row;
+  config::ConfigValue value;
   std::string where;
   SettingPlace at;
   PathsOfKey paths{};
 };
 
 /// Returns the value as set() wants it: with suffixes of units applied and paths resolved.
-Assignment assignment_of(const ConfigKey& row, const ConfigValue& value, const PathSource& source,
-                         std::string where, SettingPlace at) {
+Assignment assignment_of(const config::ConfigKey& row, const config::ConfigValue& value,
+                         const PathSource& source, std::string where, SettingPlace at) {
   Assignment found{&row, {}, std::move(where), at, {.folder = source.folder}};
-  found.value = row.path == PathKind::none ? without_suffix(row, value)
-                                           : placed_value(row, value, source, found.paths.relative);
+  found.value = row.path == config::PathKind::none
+                    ? without_suffix(row, value)
+                    : placed_value(row, value, source, found.paths.relative);
   return found;
 }
 
@@ -133,10 +134,10 @@ class FileReader {
   void walk(const std::string& name, const toml::source_region& at, const toml::node& node,
             const OpenFile& in, std::vector<Assignment>& found) {
     const std::string& file = in.name;
-    const ConfigKey* row = find_config_key(name);
+    const config::ConfigKey* row = config::find_config_key(name);
     const toml::table* table = node.as_table();
-    const bool group = std::any_of(config_groups().begin(), config_groups().end(),
-                                   [&](const ConfigGroup& g) { return g.name == name; });
+    const bool group = std::any_of(config::config_groups().begin(), config::config_groups().end(),
+                                   [&](const config::ConfigGroup& g) { return g.name == name; });
     if (!row && table && (group || !table->empty())) {
       for (const auto& [key, child] : *table)
         walk(fmt::format("{}.{}", name, key.str()), key.source(), child, in, found);
@@ -146,7 +147,7 @@ class FileReader {
       return mistakes_.add(at_place(at),
                            fmt::format("{}: '{}' is a section: write [{}] and its keys below",
                                        place(file, at), name, name));
-    if (row && row->type == ConfigType::layers) {
+    if (row && row->type == config::ConfigType::layers) {
       auto layers = read_layers(node, {file, sources_.size()}, mistakes_);
       found.push_back({row, std::move(layers), place(file, at), at_place(at)});
       return;
@@ -174,7 +175,7 @@ class FileReader {
 void read_setting(const Setting& setting, size_t source, std::vector<Assignment>& found,
                   Mistakes& mistakes) {
   const SettingPlace at{.source = source, .line = found.size()};
-  const ConfigKey* row = find_config_key(setting.key);
+  const config::ConfigKey* row = config::find_config_key(setting.key);
   if (!row) return mistakes.add(at, fmt::format("{}: {}", setting.where, unknown_key(setting.key)));
   try {
     found.push_back(assignment_of(*row, parse_setting(*row, setting.text), {}, setting.where, at));
@@ -191,7 +192,8 @@ std::vector<Assignment> read_environment(
   std::vector<std::pair<std::string, std::string>> known;  // variable, key
   for (const ConfigAlias& alias : config_aliases())
     known.emplace_back(variable_name(alias.flag), alias.key);
-  for (const ConfigKey& row : config_keys()) known.emplace_back(variable_name(row.name), row.name);
+  for (const config::ConfigKey& row : config::config_keys())
+    known.emplace_back(variable_name(row.name), row.name);
 
   std::vector<Assignment> found;
   std::map<std::string, std::pair<std::string, std::string>> last;  // by key: variable, text
@@ -221,9 +223,9 @@ void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved, Mist
                         [&](const Assignment& a) { return a.row->name == key; });
   };
   const auto withdraw = [&](std::string_view key, const Assignment& by) {
-    const ConfigKey& row = *find_config_key(key);
+    const config::ConfigKey& row = *config::find_config_key(key);
     if (!resolved.origins.count(row.name)) return;
-    row.set(resolved.config, row.get(RunConfig{}));
+    row.set(resolved.config, row.get(config::RunConfig{}));
     resolved.origins[row.name] = fmt::format("withdrawn by {} of {}", by.row->name, by.where);
   };
   for (const auto& [a, b] : kAlternatives) {
@@ -239,7 +241,7 @@ void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved, Mist
                    fmt::format("{}: {} {}", assignment.where, assignment.row->name, error.what()));
     }
     resolved.origins[assignment.row->name] = assignment.where;
-    if (assignment.row->path != PathKind::none)
+    if (assignment.row->path != config::PathKind::none)
       resolved.paths[assignment.row->name] = assignment.paths;
   }
 }
@@ -248,10 +250,11 @@ void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved, Mist
 /// a flag. Default values give none, wherever they are written: a run's config.toml holds the
 /// defaults, too.
 void add_idle_keys(ResolvedConfig& resolved) {
-  for (const IdleKey& idle : idle_keys(resolved.config, tasks_of(resolved.config)))
+  for (const train::IdleKey& idle :
+       train::idle_keys(resolved.config, train::tasks_of(resolved.config)))
     if (const auto origin = resolved.origins.find(idle.key->name);
         origin != resolved.origins.end() &&
-        idle.key->get(resolved.config) != idle.key->get(RunConfig{}))
+        idle.key->get(resolved.config) != idle.key->get(config::RunConfig{}))
       resolved.idle.push_back(fmt::format("{}: {}", origin->second, idle.text));
 }
 
@@ -299,7 +302,7 @@ std::string cause_of(const ReadSources& read, const std::string& file) {
       ReadSources fewer = read;
       fewer.steps[step].erase(fewer.steps[step].begin() + static_cast<std::ptrdiff_t>(i));
       try {
-        validate(merged_config(std::move(fewer)).config);
+        train::validate(merged_config(std::move(fewer)).config);
         return read.steps[step][i].where;
       } catch (const ConfigError&) {  // this setting's error, or still the common one
       }
@@ -313,7 +316,7 @@ ResolvedConfig read_config(const ConfigSources& sources) {
   const ReadSources read = read_sources(sources);
   ResolvedConfig resolved = merged_config(read);
   try {
-    validate(resolved.config);
+    train::validate(resolved.config);
   } catch (const ConfigError& error) {
     const std::string cause = cause_of(read, sources.file);
     throw ConfigError(cause.empty() ? error.what() : fmt::format("{}: {}", cause, error.what()));
@@ -377,4 +380,4 @@ std::vector<std::pair<std::string, std::string>> tutti_environment() {
   return found;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

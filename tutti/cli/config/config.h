@@ -12,7 +12,7 @@
 #include "tutti/comm/bootstrap/launcher.h"
 #include "tutti/config/config.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// The variable that tells ranks where to report (RankTable).
 inline constexpr const char* kRankTableVariable = "TUTTI_RANK_TABLE";
@@ -43,7 +43,7 @@ struct PathsOfKey {
 };
 
 struct ResolvedConfig {
-  RunConfig config;  ///< validated
+  config::RunConfig config;  ///< validated
   std::map<std::string, std::string>
       origins;  ///< key -> "file.toml:3:6", "TUTTI_...", "--lr"; absent: default
   std::map<std::string, PathsOfKey> paths;  ///< for keys that are paths and are set
@@ -79,4 +79,4 @@ comm::Launcher read_launcher();
 /// Returns the variables of this process with the prefix TUTTI_.
 std::vector<std::pair<std::string, std::string>> tutti_environment();
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -9,7 +9,7 @@
 #include "tutti/cli/config/workload_library.h"
 #include "tutti/keep/run_folder.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 namespace {
 
@@ -17,16 +17,16 @@ constexpr const char* kGroup = "Configuration";
 constexpr const char* kLog = "Log";
 constexpr const char* kLogLevel = "log-level";
 
-std::string value_name(const ConfigKey& row) {
+std::string value_name(const config::ConfigKey& row) {
   if (!row.choices.empty()) return "";  // help shows the choices
-  return row.type == ConfigType::integer ? "N"
-         : row.type == ConfigType::real  ? "X"
-         : row.name.ends_with("dir")     ? "DIR"
-                                         : "TEXT";
+  return row.type == config::ConfigType::integer ? "N"
+         : row.type == config::ConfigType::real  ? "X"
+         : row.name.ends_with("dir")             ? "DIR"
+                                                 : "TEXT";
 }
 
 Flag short_flag(const ConfigAlias& alias, std::string& text) {
-  const ConfigKey& row = *find_config_key(alias.key);
+  const config::ConfigKey& row = *config::find_config_key(alias.key);
   Flag flag{.names = "--" + alias.flag,
             .value = value_name(row),
             .help = row.help,
@@ -112,7 +112,7 @@ std::vector<Setting> ConfigFlags::settings() const {
   if (verbose_ > 0) found.push_back({"run.log_level", verbose_ > 1 ? "trace" : "debug", "-v"});
   if (profile_) found.push_back({"run.profile", "true", "--profile"});
   if (check_) found.push_back({"comm.check", "true", "--check-collectives"});
-  if (!slow_.empty()) found.push_back({"run.slow", to_toml(slow_), "--slow"});
+  if (!slow_.empty()) found.push_back({"run.slow", config::to_toml(slow_), "--slow"});
   for (const ConfigAlias& alias : config_aliases())
     if (const auto value = values_.find(alias.flag); value != values_.end() && value->second != "")
       found.push_back({alias.key, value->second, "--" + alias.flag});
@@ -167,10 +167,10 @@ ResolvedConfig ConfigFlags::read_run() const {
   std::string& directory = resolved.config.run.output_dir;
   std::string& origin = resolved.origins["run.output_dir"];
   const bool left_open = directory.empty() && (origin.empty() || origin.starts_with(file_ + ":"));
-  if (left_open) directory = folder_of_config(file_);
+  if (left_open) directory = keep::folder_of_config(file_);
   if (left_open && !directory.empty()) origin = "the folder of " + file_;
   if (origin.empty()) resolved.origins.erase("run.output_dir");
   return resolved;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -9,7 +9,7 @@
 #include "tutti/cli/config/config.h"
 #include "tutti/cli/flags/flags.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Describes the flags, then, once the command line is parsed, reads the configuration that they
 /// select. Must not move while the flags live, which are bound to it.
@@ -55,4 +55,4 @@ Flag ranks_flag(int& ranks);
 /// Returns --json for verbs that print facts.
 Flag json_flag(bool& json);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -10,7 +10,7 @@
 #include "tutti/cli/flags/suggest.h"
 #include "tutti/config/config.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 /// A key of earlier versions, the key that replaces it, and how values map.
@@ -72,7 +72,7 @@ std::string unknown_key(std::string_view name) {
   if (const std::string gpu = no_gpu(name); !gpu.empty())
     return fmt::format("unknown key '{}': {}", name, gpu);
   std::vector<std::string> names = {"include"};
-  for (const ConfigKey& row : config_keys()) names.push_back(row.name);
+  for (const config::ConfigKey& row : config::config_keys()) names.push_back(row.name);
   std::erase(names, name);  // "include" is a key of files only
   return fmt::format("unknown key '{}'{}", name, did_you_mean(name, names));
 }
@@ -97,4 +97,4 @@ std::string syntax_hint(std::string_view text, size_t line) {
   return "";
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

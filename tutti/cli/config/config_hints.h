@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Where something is set: the source in the order of reading (files, the environment, flags), and
 /// the line and column in a file.
@@ -38,4 +38,4 @@ std::string unknown_key(std::string_view name);
 /// True instead of true. `line` counts from 1. "" where nothing fits.
 std::string syntax_hint(std::string_view text, size_t line);
 
-}  // namespace tutti
+}  // namespace tutti::cli

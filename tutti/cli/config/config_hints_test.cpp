@@ -10,7 +10,7 @@
 #include "tutti/cli/flags/arguments.h"
 #include "tutti/cli/verbs/verbs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 /// Returns the message of the ConfigError.
@@ -46,10 +46,10 @@ TEST(UnknownKeys, OneOfAnEarlierVersionLeadsToTheOneInItsPlace) {
 TEST(UnknownKeys, WhatIsInThePlaceOfFormerOnesIsThere) {
   for (const char* former :
        {"plan.coarse_bf16", "data.pad", "data.crop", "data.flip", "data.mean", "data.std"}) {
-    EXPECT_EQ(find_config_key(former), nullptr) << former;
+    EXPECT_EQ(config::find_config_key(former), nullptr) << former;
     const std::string text = unknown_key(former);
     const size_t at = text.find("it is '") + 7;
-    EXPECT_NE(find_config_key(text.substr(at, text.find('\'', at) - at)), nullptr) << text;
+    EXPECT_NE(config::find_config_key(text.substr(at, text.find('\'', at) - at)), nullptr) << text;
     const size_t line = text.find('"');
     if (line == text.npos) continue;
     const std::string quoted = text.substr(line, text.find('"', line + 1) + 1 - line);
@@ -75,4 +75,4 @@ TEST(UnknownKeys, BenchStepSuggestsAsTheOthersDo) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

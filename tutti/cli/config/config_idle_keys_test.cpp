@@ -6,7 +6,7 @@
 #include "tutti/cli/config/config.h"
 #include "tutti/cli/config/config_text.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 TEST(ConfigIdleKeys, AKeyWithoutEffectIsAWarningThatNamesItsPlaceAndTheReason) {
   const ScratchDirectory scratch;
@@ -49,4 +49,4 @@ TEST(ConfigIdleKeys, AKeyWithoutEffectIsAWarningThatNamesItsPlaceAndTheReason) {
   EXPECT_EQ(later("schedule.gamma", "0.5").size(), 1u);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -9,13 +9,13 @@
 #include "tutti/cli/flags/suggest.h"
 #include "tutti/models/block/layers.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
-LayerValue layer_value(const toml::node& node) {
+models::LayerValue layer_value(const toml::node& node) {
   return std::visit(
-      [](auto value) -> LayerValue {
-        if constexpr (std::is_same_v<decltype(value), std::vector<LayerTable>>)
+      [](auto value) -> models::LayerValue {
+        if constexpr (std::is_same_v<decltype(value), std::vector<models::LayerTable>>)
           throw ConfigError("must be a value, is a list of tables");
         else
           return value;
@@ -36,7 +36,7 @@ std::vector<std::pair<const toml::key*, const toml::node*>> in_order(const toml:
 
 std::vector<std::string> type_names() {
   std::vector<std::string> names;
-  for (const LayerType& type : layer_types()) names.push_back(type.name);
+  for (const models::LayerType& type : models::layer_types()) names.push_back(type.name);
   return names;
 }
 
@@ -46,12 +46,12 @@ class LayerReader {
   LayerReader(const LayerSource& source, Mistakes& mistakes)
       : source_(source), mistakes_(mistakes) {}
 
-  LayerTable read(const toml::table& table) {
-    LayerTable layer;
+  models::LayerTable read(const toml::table& table) {
+    models::LayerTable layer;
     layer.where = place(source_.file, table.source());
-    const LayerType* type = type_of(table);
+    const models::LayerType* type = type_of(table);
     if (!type) return layer;
-    const std::vector<std::string> keys = keys_of(*type);
+    const std::vector<std::string> keys = models::keys_of(*type);
     for (const auto& [key, node] : in_order(table)) {
       const std::string name(key->str());
       if (std::ranges::find(keys, name) == keys.end()) {
@@ -60,8 +60,8 @@ class LayerReader {
         continue;
       }
       try {
-        LayerValue value = layer_value(*node);
-        check_layer_value(*find_layer_key(name), value);
+        models::LayerValue value = layer_value(*node);
+        models::check_layer_value(*models::find_layer_key(name), value);
         layer.entries.emplace_back(name, std::move(value));
       } catch (const ConfigError& error) {
         add(node->source(), fmt::format("{} {}{}", name, error.what(), nearest_word(name, *node)));
@@ -71,14 +71,14 @@ class LayerReader {
   }
 
  private:
-  const LayerType* type_of(const toml::table& table) {
+  const models::LayerType* type_of(const toml::table& table) {
     const toml::node* node = table.get("type");
     const auto name = node ? node->value<std::string>() : std::nullopt;
     if (!name) {
       add(table.source(), "a layer needs type = \"...\": one of those of `tutti config --doc`");
       return nullptr;
     }
-    const LayerType* type = find_layer_type(*name);
+    const models::LayerType* type = models::find_layer_type(*name);
     if (!type)
       add(node->source(),
           fmt::format("there is no layer of type \"{}\"{}: there are {}", *name,
@@ -88,7 +88,7 @@ class LayerReader {
 
   static std::string nearest_word(const std::string& key, const toml::node& node) {
     const auto word = node.value<std::string>();
-    const LayerKey* known = find_layer_key(key);
+    const models::LayerKey* known = models::find_layer_key(key);
     return word && known ? did_you_mean(*word, known->words) : "";
   }
 
@@ -103,9 +103,9 @@ class LayerReader {
 
 }  // namespace
 
-std::vector<LayerTable> read_layers(const toml::node& node, const LayerSource& source,
-                                    Mistakes& mistakes) {
-  std::vector<LayerTable> layers;
+std::vector<models::LayerTable> read_layers(const toml::node& node, const LayerSource& source,
+                                            Mistakes& mistakes) {
+  std::vector<models::LayerTable> layers;
   const toml::array* array = node.as_array();
   if (!array || !(array->empty() || array->is_homogeneous<toml::table>())) {
     mistakes.add(
@@ -117,12 +117,12 @@ std::vector<LayerTable> read_layers(const toml::node& node, const LayerSource& s
   for (const toml::node& item : *array)
     layers.push_back(LayerReader(source, mistakes).read(*item.as_table()));
   // A table with a mistake may be incomplete; the mistakes end the reading of the configuration.
-  std::erase_if(layers, [](const LayerTable& layer) { return !layer.find("type"); });
+  std::erase_if(layers, [](const models::LayerTable& layer) { return !layer.find("type"); });
   return layers;
 }
 
-LayerTable layer_of(const toml::table& table) {
-  LayerTable layer;
+models::LayerTable layer_of(const toml::table& table) {
+  models::LayerTable layer;
   for (const auto& [key, node] : in_order(table)) try {
       layer.entries.emplace_back(key->str(), layer_value(*node));
     } catch (const ConfigError& error) {
@@ -131,4 +131,4 @@ LayerTable layer_of(const toml::table& table) {
   return layer;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

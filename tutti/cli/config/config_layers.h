@@ -9,7 +9,7 @@
 #include "tutti/cli/config/config_hints.h"
 #include "tutti/models/block/layer_table.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 struct LayerSource {
   const std::string& file;
@@ -17,11 +17,11 @@ struct LayerSource {
 };
 
 /// Returns the tables of a list without their mistakes, which are added to `mistakes`.
-std::vector<LayerTable> read_layers(const toml::node& node, const LayerSource& source,
-                                    Mistakes& mistakes);
+std::vector<models::LayerTable> read_layers(const toml::node& node, const LayerSource& source,
+                                            Mistakes& mistakes);
 
 /// Returns a table as it stands, keys in the order of writing. Throws ConfigError naming a
 /// key whose value is a table, a date or a mixed list.
-LayerTable layer_of(const toml::table& table);
+models::LayerTable layer_of(const toml::table& table);
 
-}  // namespace tutti
+}  // namespace tutti::cli

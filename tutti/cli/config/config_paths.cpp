@@ -13,7 +13,7 @@
 #include "tutti/base/file_calls.h"
 #include "tutti/data/transform/steps.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -86,15 +86,16 @@ PathSource paths_of_file(const fs::path& file) {
   return {.file = true, .folder = path_from(own ? file.parent_path().string() : "", ".")};
 }
 
-ConfigValue placed_value(const ConfigKey& row, const ConfigValue& value, const PathSource& source,
-                         std::vector<PathsOfKey::Placed>& relative) {
+config::ConfigValue placed_value(const config::ConfigKey& row, const config::ConfigValue& value,
+                                 const PathSource& source,
+                                 std::vector<PathsOfKey::Placed>& relative) {
   const auto place = [&](const std::string& path) {
     const std::string there = path_from(source.folder, path);
     if (source.file && !path.starts_with('/')) relative.push_back({path, there});
     return there;
   };
   if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
-    if (row.path != PathKind::read) return value;
+    if (row.path != config::PathKind::read) return value;
     std::vector<std::string> placed;
     for (const std::string& text : *texts) placed.push_back(data::with_topology(text, place));
     return placed;
@@ -102,7 +103,7 @@ ConfigValue placed_value(const ConfigKey& row, const ConfigValue& value, const P
   const auto* text = std::get_if<std::string>(&value);
   if (!text) return value;
   const std::string path = expanded(*text, source.file);
-  if (row.path != PathKind::read || path.empty() || path == row.path_word) return path;
+  if (row.path != config::PathKind::read || path.empty() || path == row.path_word) return path;
   return place(path);
 }
 
@@ -111,9 +112,9 @@ void place_data_files(ResolvedConfig& resolved) {
   const auto train = resolved.paths.find("data.train_files");
   if (train == resolved.paths.end() || resolved.config.data.train_files.empty()) return;
   const std::string folder = path_from(train->second.folder, ".");
-  for (const ConfigKey& row : config_keys()) {
+  for (const config::ConfigKey& row : config::config_keys()) {
     const auto own = resolved.paths.find(row.name);
-    if (row.path != PathKind::data || own == resolved.paths.end()) continue;
+    if (row.path != config::PathKind::data || own == resolved.paths.end()) continue;
     std::vector<std::string> placed;
     const std::string from = path_from(own->second.folder, ".");
     const auto files = std::get<std::vector<std::string>>(row.get(resolved.config));
@@ -169,6 +170,8 @@ std::string path_in_file(std::string_view path) {
   return text;
 }
 
-std::string toml_of_path(const fs::path& path) { return to_toml(path_in_file(path.string())); }
+std::string toml_of_path(const fs::path& path) {
+  return config::to_toml(path_in_file(path.string()));
+}
 
-}  // namespace tutti
+}  // namespace tutti::cli

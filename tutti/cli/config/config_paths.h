@@ -11,7 +11,7 @@
 
 #include "tutti/cli/config/config.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Where a value was written.
 struct PathSource {
@@ -25,8 +25,9 @@ PathSource paths_of_file(const std::filesystem::path& file);
 
 /// Returns the value of a key that is a path, as set() wants it. Appends to `relative` the paths in
 /// it that start at a file's folder. Throws ConfigError naming a variable that is not set.
-ConfigValue placed_value(const ConfigKey& row, const ConfigValue& value, const PathSource& source,
-                         std::vector<PathsOfKey::Placed>& relative);
+config::ConfigValue placed_value(const config::ConfigKey& row, const config::ConfigValue& value,
+                                 const PathSource& source,
+                                 std::vector<PathsOfKey::Placed>& relative);
 
 /// Makes files of data start, where data.dir is empty, at the folder of the file that names them.
 void place_data_files(ResolvedConfig& resolved);
@@ -47,4 +48,4 @@ std::string path_in_file(std::string_view path);
 /// Returns the same in quotes.
 std::string toml_of_path(const std::filesystem::path& path);
 
-}  // namespace tutti
+}  // namespace tutti::cli

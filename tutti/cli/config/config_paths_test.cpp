@@ -13,7 +13,7 @@
 #include "tutti/cli/data/data_inspect.h"
 #include "tutti/data/format/sets/lattices.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -52,7 +52,7 @@ class ConfigPaths : public testing::Test {
 };
 
 /// Returns "data.dir" = "x/y" as the text of a file.
-std::string line_of(const ConfigKey& row, const std::string& value) {
+std::string line_of(const config::ConfigKey& row, const std::string& value) {
   const size_t dot = row.name.rfind('.');
   return "[" + row.name.substr(0, dot) + "]\n" + row.name.substr(dot + 1) + " = " + value + "\n";
 }
@@ -61,33 +61,34 @@ TEST_F(ConfigPaths, EveryKeyThatIsAPathSaysWhereItStarts) {
   const std::regex names(
       "\\b([Ff]iles?|[Ff]olders?|[Pp]aths?|[Cc]heckpoints?|[Ss]hared object)\\b");
   std::vector<std::string> neither;
-  for (const ConfigKey& row : config_keys()) {
-    const bool is_text = row.type == ConfigType::text || row.type == ConfigType::texts;
-    if (is_text && row.choices.empty() && row.path == PathKind::none &&
+  for (const config::ConfigKey& row : config::config_keys()) {
+    const bool is_text =
+        row.type == config::ConfigType::text || row.type == config::ConfigType::texts;
+    if (is_text && row.choices.empty() && row.path == config::PathKind::none &&
         std::regex_search(row.help, names))
       neither.push_back(row.name);
-    if (row.path == PathKind::none) continue;
+    if (row.path == config::PathKind::none) continue;
     EXPECT_TRUE(is_text) << row.name << " is a path, and no text";
-    if (row.type != ConfigType::text) continue;
+    if (row.type != config::ConfigType::text) continue;
     // The key is set in a file, in a file that it includes, and as a flag.
     const auto value = [&](const ResolvedConfig& resolved) {
       return std::get<std::string>(row.get(resolved.config));
     };
     const std::string here = (folder_ / "work/x/y").string();
     const std::string in_file =
-        row.path == PathKind::read ? (folder_ / "conf/x/y").string() : "x/y";
+        row.path == config::PathKind::read ? (folder_ / "conf/x/y").string() : "x/y";
     std::string text = line_of(row, "\"./x/y\"");
     if (row.name == "data.statistics")
       text += "dataset = \"arrays\"\nfields = [\"x: from x\"]\ntrain_files = [\"x.npy\"]\n";
     const std::string own = file("own.toml", text);
     const std::string written = value(read(own));
-    EXPECT_EQ(written, row.path == PathKind::read ? in_file : "./x/y") << row.name;
+    EXPECT_EQ(written, row.path == config::PathKind::read ? in_file : "./x/y") << row.name;
     fs::create_directories(folder_ / "conf/more");
     const std::string outer = (folder_ / "conf/more/outer.toml").string();
     std::ofstream(outer) << "include = \"../own.toml\"\n";
     EXPECT_EQ(fs::weakly_canonical(value(read(outer))), fs::weakly_canonical(written)) << row.name;
     const std::string flag = value(read(own, {{row.name, "x/y", "--set"}}));
-    EXPECT_EQ(flag, row.path == PathKind::read ? here : "x/y") << row.name;
+    EXPECT_EQ(flag, row.path == config::PathKind::read ? here : "x/y") << row.name;
     EXPECT_EQ(value(read(own, {{row.name, "", "--set"}})), "") << row.name;
     if (row.path_word.empty()) continue;
     EXPECT_EQ(value(read(file("word.toml", line_of(row, "\"" + row.path_word + "\"")))),
@@ -110,7 +111,7 @@ TEST_F(ConfigPaths, WhatARunKeepsReadsBackFromAnywhere) {
   std::ofstream(folder_ / "kept.toml") << resolved_toml(first);
   fs::current_path(folder_);
   const ResolvedConfig second = read("kept.toml");
-  for (const ConfigKey& row : config_keys())
+  for (const config::ConfigKey& row : config::config_keys())
     EXPECT_EQ(row.get(first.config), row.get(second.config)) << row.name;
 }
 
@@ -157,7 +158,7 @@ TEST_F(ConfigPaths, AFileAtTheOldPlaceAloneIsNamedWithBoth) {
   EXPECT_NE(refused([&] { check_old_places(read(run)); }).find("data.train_files: 'a.npy' starts"),
             std::string::npos);
   EXPECT_EQ(read(run).config.data.dir, folder_ / "conf");
-  const DataSection here =
+  const config::DataSection here =
       read(run, {{"data.train_files", "a.npy", "--set"}, {"data.test_files", "b.npy", "--set"}})
           .config.data;
   EXPECT_EQ(here.dir, folder_ / "work") << "so that it is kept in the run's config.toml";
@@ -193,7 +194,7 @@ TEST_F(ConfigPaths, WhatInspectPrintsLeadsToTheFolderWhateverItIsCalled) {
     fs::create_directory(place);
     for (const char* part : {"lattices-train.bin", "lattices-test.bin"})
       data::write_lattices(place / part, {.seed = 1, .count = 5}, 1);
-    const DataSection data = read(file("inspected.toml", inspect_data(place))).config.data;
+    const config::DataSection data = read(file("inspected.toml", inspect_data(place))).config.data;
     EXPECT_EQ(data.dir, place);
     EXPECT_EQ(data.dataset, "lattices");
   }
@@ -212,7 +213,7 @@ TEST_F(ConfigPaths, RecipesReadAlikeFromAnyFolder) {
     };
     const ResolvedConfig here = from(folder_), there = from(TUTTI_SOURCE_DIR);
     EXPECT_EQ(here.warnings, std::vector<std::string>()) << entry.path();
-    for (const ConfigKey& row : config_keys())
+    for (const config::ConfigKey& row : config::config_keys())
       EXPECT_EQ(row.get(here.config), row.get(there.config)) << entry.path() << ' ' << row.name;
     const auto dir = here.origins.find("data.dir");
     EXPECT_TRUE(dir == here.origins.end() || dir->second.starts_with("the folder of "))
@@ -244,4 +245,4 @@ TEST_F(ConfigPaths, RecipesReadAlikeFromAnyFolder) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -15,7 +15,7 @@
 #include "tutti/cli/job/selection_file.h"
 #include "tutti/train/network/tuning_file.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -75,7 +75,7 @@ TEST_F(ConfigPipes, FilesThatAConfigurationNamesAreNotWaitedFor) {
     const std::string name = path.string();
     const std::string selection = refusal([&] { read_selection(name); }),
                       machine = refusal([&] { read_machine(path); }),
-                      tuning = refusal([&] { read_tuning_file(path); });
+                      tuning = refusal([&] { train::read_tuning_file(path); });
     EXPECT_TRUE(holds(selection, name + ": expected a table of algorithms, found ")) << selection;
     EXPECT_TRUE(holds(machine, name)) << machine;
     EXPECT_TRUE(holds(tuning, name + ": expected a file of measured kernels, found ")) << tuning;
@@ -83,4 +83,4 @@ TEST_F(ConfigPipes, FilesThatAConfigurationNamesAreNotWaitedFor) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

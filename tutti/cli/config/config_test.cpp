@@ -14,7 +14,7 @@
 #include "tutti/cli/config/config_text.h"
 #include "tutti/cli/flags/arguments.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 /// Files in a folder of their own that is removed after the test.
@@ -152,7 +152,8 @@ TEST_F(ConfigFiles, IncludesAreWeakerThanTheIncluder) {
 TEST_F(ConfigFiles, UnitSuffixes) {
   const std::string path =
       file("run.toml", "[comm]\nbucket_bytes = \"4 MiB\"\ntimeout_s = \"1.5min\"\n");
-  const RunConfig config = read_config({.file = path, .environment = {}, .flags = {}}).config;
+  const config::RunConfig config =
+      read_config({.file = path, .environment = {}, .flags = {}}).config;
   EXPECT_EQ(config.comm.bucket_bytes, 4 << 20);
   EXPECT_EQ(config.comm.timeout_s, 90);
   EXPECT_EQ(
@@ -202,7 +203,7 @@ TEST(ConfigSettings, LenientSyntax) {
   EXPECT_EQ(with("schedule.milestones", "3,5").schedule.milestones, (std::vector<int64_t>{3, 5}));
   EXPECT_EQ(with("model.hidden", "[3, 5]").model.hidden, (std::vector<int64_t>{3, 5}));
   EXPECT_EQ(with("comm.bucket_bytes", "1MiB").comm.bucket_bytes, 1 << 20);
-  EXPECT_EQ(with("run.precision", "bf16").run.precision, Precision::bf16);
+  EXPECT_EQ(with("run.precision", "bf16").run.precision, config::Precision::bf16);
   EXPECT_TRUE(with("optimizer.nesterov", "true").optimizer.nesterov);
 }
 
@@ -253,7 +254,7 @@ TEST_F(ConfigFiles, ResolvedTextReadsBackEqual) {
   const std::string path = (folder_ / "resolved.toml").string();
   std::ofstream(path) << resolved_toml(first);
   const ResolvedConfig second = read_config({.file = path, .environment = {}, .flags = {}});
-  for (const ConfigKey& row : config_keys())
+  for (const config::ConfigKey& row : config::config_keys())
     EXPECT_EQ(row.get(first.config), row.get(second.config)) << row.name;
   EXPECT_NE(resolved_toml(first).find("exclude = [\"norm\"]                            # --set\n"),
             std::string::npos)
@@ -268,7 +269,7 @@ TEST_F(ConfigFiles, LayersReadBackEqual) {
   const std::string path = (folder_ / "resolved.toml").string();
   std::ofstream(path) << resolved_toml(first);
   const ResolvedConfig second = read_config({.file = path, .environment = {}, .flags = {}});
-  for (const ConfigKey& row : config_keys())
+  for (const config::ConfigKey& row : config::config_keys())
     EXPECT_EQ(row.get(first.config), row.get(second.config)) << row.name;
   EXPECT_NE(resolved_json(first).find("\"kaiming_normal_fan_out\""), std::string::npos);
   EXPECT_EQ(read_config(
@@ -278,7 +279,7 @@ TEST_F(ConfigFiles, LayersReadBackEqual) {
                 .config.model.layer[1]
                 .entries[0]
                 .second,
-            LayerValue(std::string("dense")));
+            models::LayerValue(std::string("dense")));
 }
 
 TEST_F(ConfigFiles, MistakesInLayersNameTheirPlaces) {
@@ -317,10 +318,11 @@ TEST_F(ConfigFiles, MistakesInLayersNameTheirPlaces) {
 TEST_F(ConfigFiles, FieldsAreOneOrAList) {
   const std::string path = (folder_ / "a.toml").string();
   std::ofstream(path) << "[data]\ninput = \"image\"\ntarget = [\"label\", \"image\"]\n";
-  const RunConfig config = read_config({.file = path, .environment = {}, .flags = {}}).config;
+  const config::RunConfig config =
+      read_config({.file = path, .environment = {}, .flags = {}}).config;
   EXPECT_EQ(config.data.input, std::vector<std::string>{"image"});
   EXPECT_EQ(config.data.target, (std::vector<std::string>{"label", "image"}));
-  EXPECT_EQ(to_toml(find_config_key("data.input")->get(config)), "\"image\"");
+  EXPECT_EQ(config::to_toml(config::find_config_key("data.input")->get(config)), "\"image\"");
 }
 
 TEST_F(ConfigFiles, TheLogLevelOfAFlagIsNotThatOfTheFiles) {
@@ -343,7 +345,7 @@ TEST_F(ConfigFiles, ResolvedTextReadsBackWhateverBytesAnOriginHas) {
 
 TEST(ConfigText, DocumentationHasEveryKey) {
   const std::string text = configuration_markdown();
-  for (const ConfigKey& row : config_keys())
+  for (const config::ConfigKey& row : config::config_keys())
     EXPECT_NE(text.find("| `" + row.name + "` |"), text.npos) << row.name;
 }
 
@@ -387,4 +389,4 @@ TEST_F(ConfigFiles, VariablesOfOneKeyAreNamedAndNothingIsAComment) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -11,7 +11,7 @@
 #include "tutti/train/settings/goal.h"
 #include "tutti/train/settings/idle_keys.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 constexpr std::string_view kIntroduction = R"(# Configuration
@@ -46,7 +46,7 @@ if two sources give one each, only the one from the stronger source counts.
 )";
 
 /// Returns "0 to 1", ">= 0", "`sgd`, `lars`", in the documentation's words.
-std::string allowed(const ConfigKey& row) {
+std::string allowed(const config::ConfigKey& row) {
   if (!row.choices.empty()) return fmt::format("`{}`", fmt::join(row.choices, "`, `"));
   if (row.least && row.greatest) return fmt::format("{} to {}", *row.least, *row.greatest);
   if (row.least) return fmt::format("at least {}", *row.least);
@@ -54,35 +54,35 @@ std::string allowed(const ConfigKey& row) {
 }
 
 /// Returns "data.cache" for data.cache.memory.
-std::string_view group_of(const ConfigKey& row) {
+std::string_view group_of(const config::ConfigKey& row) {
   return std::string_view(row.name).substr(0, row.name.rfind('.'));
 }
 
 /// Writes a section of the documentation that lists the keys of one kind.
 std::string key_list(std::string_view title, std::string_view text,
-                     bool (*listed)(const ConfigKey&)) {
+                     bool (*listed)(const config::ConfigKey&)) {
   std::vector<std::string> names;
-  for (const ConfigKey& row : config_keys())
+  for (const config::ConfigKey& row : config::config_keys())
     if (listed(row)) names.push_back(fmt::format("`{}`", row.name));
   return fmt::format("\n## {}\n\n{}\n\n{}.\n", title, text, fmt::join(names, ", "));
 }
 
 Json layer_schema() {
   Json schema = {{"type", "object"}, {"additionalProperties", false}, {"required", {"type"}}};
-  for (const LayerKey& key : layer_keys()) {
+  for (const models::LayerKey& key : models::layer_keys()) {
     Json& s = schema["properties"][key.name];
     s["description"] = key.help;
     switch (key.kind) {
-      case LayerKeyKind::count: s["type"] = "integer"; break;
-      case LayerKeyKind::extents: s["type"] = {"integer", "array"}; break;
-      case LayerKeyKind::real: s["type"] = "number"; break;
-      case LayerKeyKind::flag: s["type"] = "boolean"; break;
-      case LayerKeyKind::texts: s["type"] = {"string", "array"}; break;
+      case models::LayerKeyKind::count: s["type"] = "integer"; break;
+      case models::LayerKeyKind::extents: s["type"] = {"integer", "array"}; break;
+      case models::LayerKeyKind::real: s["type"] = "number"; break;
+      case models::LayerKeyKind::flag: s["type"] = "boolean"; break;
+      case models::LayerKeyKind::texts: s["type"] = {"string", "array"}; break;
       default: s["type"] = "string";
     }
     if (!key.words.empty()) s["enum"] = key.words;
   }
-  for (const LayerType& type : layer_types())
+  for (const models::LayerType& type : models::layer_types())
     schema["properties"]["type"]["enum"].push_back(type.name);
   return schema;
 }
@@ -107,13 +107,13 @@ that does not say so.
 | type | keys besides those of every layer | what it does |
 |---|---|---|
 )";
-  for (const LayerType& type : layer_types()) {
+  for (const models::LayerType& type : models::layer_types()) {
     const std::string keys =
         type.keys.empty() ? "" : fmt::format("`{}`", fmt::join(type.keys, "`, `"));
     out += fmt::format("| `{}` | {} | {} |\n", type.name, keys, type.help);
   }
   out += "\n| key | allowed | meaning |\n|---|---|---|\n";
-  for (const LayerKey& key : layer_keys()) {
+  for (const models::LayerKey& key : models::layer_keys()) {
     const std::string words =
         key.words.empty() ? "" : fmt::format("`{}`", fmt::join(key.words, "`, `"));
     out += fmt::format("| `{}` | {} | {} |\n", key.name, words, key.help);
@@ -122,24 +122,25 @@ that does not say so.
 }
 
 /// Writes one key a line under a header, which names the place where they were written.
-std::string layer_tables(const std::vector<LayerTable>& layers) {
+std::string layer_tables(const std::vector<models::LayerTable>& layers) {
   std::string out;
-  for (const LayerTable& layer : layers) {
+  for (const models::LayerTable& layer : layers) {
     out += fmt::format("\n[[model.layer]]{}\n",
                        layer.where.empty() ? "" : "  # " + comment(layer.where));
     for (const auto& [key, value] : layer.entries)
-      out += fmt::format("{} = {}\n", key, toml_of_layer(value));
+      out += fmt::format("{} = {}\n", key, config::toml_of_layer(value));
   }
   return out;
 }
 
-Json json_of(const ConfigValue& value) {
-  const auto* layers = std::get_if<std::vector<LayerTable>>(&value);
-  if (!layers) return parse_json(to_toml(value));  // TOML values of these types are JSON
+Json json_of(const config::ConfigValue& value) {
+  const auto* layers = std::get_if<std::vector<models::LayerTable>>(&value);
+  if (!layers) return parse_json(config::to_toml(value));  // TOML values of these types are JSON
   Json out = Json::array();
-  for (const LayerTable& layer : *layers) {
+  for (const models::LayerTable& layer : *layers) {
     Json& table = out.emplace_back(Json::object());
-    for (const auto& [key, entry] : layer.entries) table[key] = parse_json(toml_of_layer(entry));
+    for (const auto& [key, entry] : layer.entries)
+      table[key] = parse_json(config::toml_of_layer(entry));
   }
   return out;
 }
@@ -148,28 +149,30 @@ Json json_of(const ConfigValue& value) {
 
 std::string resolved_toml(const ResolvedConfig& resolved) {
   constexpr size_t kCommentColumn = 44;
-  const std::vector<IdleKey> idle = idle_keys(resolved.config, tasks_of(resolved.config));
+  const std::vector<train::IdleKey> idle =
+      train::idle_keys(resolved.config, train::tasks_of(resolved.config));
   std::string out =
       "# The resolved configuration of a run; the comment after a value says where it came from.\n";
-  for (const ConfigGroup& group : config_groups()) {
+  for (const config::ConfigGroup& group : config::config_groups()) {
     out += fmt::format("\n[{}]\n", group.name);
     std::string tables;  // after all keys of the section
-    for (const ConfigKey& row : config_keys()) {
+    for (const config::ConfigKey& row : config::config_keys()) {
       if (group_of(row) != group.name) continue;
-      const ConfigValue value = row.get(resolved.config);
-      if (const auto* layers = std::get_if<std::vector<LayerTable>>(&value);
+      const config::ConfigValue value = row.get(resolved.config);
+      if (const auto* layers = std::get_if<std::vector<models::LayerTable>>(&value);
           layers && !layers->empty()) {
         tables += layer_tables(*layers);
         continue;
       }
       const auto* path = std::get_if<std::string>(&value);
-      const std::string line =
-          fmt::format("{} = {}", row.name.substr(group.name.size() + 1),
-                      to_toml(path && row.path != PathKind::none ? path_in_file(*path) : value));
-      if (const auto unused = std::ranges::find(idle, &row, &IdleKey::key);
-          unused != idle.end() && value == row.get(RunConfig{})) {
+      const std::string line = fmt::format(
+          "{} = {}", row.name.substr(group.name.size() + 1),
+          config::to_toml(path && row.path != config::PathKind::none ? path_in_file(*path)
+                                                                     : value));
+      if (const auto unused = std::ranges::find(idle, &row, &train::IdleKey::key);
+          unused != idle.end() && value == row.get(config::RunConfig{})) {
         out += fmt::format("{:<{}}  # only with {}\n", "# " + line, kCommentColumn,
-                           words_of(row.only_with));
+                           config::words_of(row.only_with));
         continue;
       }
       const auto origin = resolved.origins.find(row.name);
@@ -183,7 +186,7 @@ std::string resolved_toml(const ResolvedConfig& resolved) {
 
 std::string resolved_json(const ResolvedConfig& resolved) {
   Json out;
-  for (const ConfigKey& row : config_keys()) {
+  for (const config::ConfigKey& row : config::config_keys()) {
     const auto origin = resolved.origins.find(row.name);
     out[row.name] = {{"value", json_of(row.get(resolved.config))},
                      {"origin", origin == resolved.origins.end() ? "default" : origin->second}};
@@ -200,24 +203,24 @@ std::string configuration_markdown() {
   out +=
       "\nA verb takes those that mean something to it: `tutti help VERB`. `-v` is `--log-level "
       "debug`, `-vv` is `trace`, `-q` is `warn`; `--resume` alone is `--resume latest`.\n";
-  for (const ConfigGroup& group : config_groups()) {
+  for (const config::ConfigGroup& group : config::config_groups()) {
     out += fmt::format(
         "\n## [{}]\n\n{}\n\n| key | type | default | allowed | meaning |\n|---|---|---|---|---|\n",
         group.name, group.help);
-    for (const ConfigKey& row : config_keys()) {
+    for (const config::ConfigKey& row : config::config_keys()) {
       if (group_of(row) != group.name) continue;
       const std::string unit = row.or_count       ? " or an integer"
                                : row.unit.empty() ? ""
                                                   : fmt::format(" ({})", row.unit);
       out += fmt::format("| `{}` | {}{}{} | `{}` | {} | {} |\n", row.name,
                          row.or_one ? "a string or " : "", to_string(row.type), unit,
-                         to_toml(row.get(RunConfig{})), allowed(row), row.help);
+                         config::to_toml(row.get(config::RunConfig{})), allowed(row), row.help);
     }
   }
   out += layer_section();
-  const auto paths_of = [](PathKind kind) {
+  const auto paths_of = [](config::PathKind kind) {
     std::vector<std::string> names;
-    for (const ConfigKey& row : config_keys())
+    for (const config::ConfigKey& row : config::config_keys())
       if (row.path == kind) names.push_back(fmt::format("`{}`", row.name));
     return fmt::format("{}", fmt::join(names, ", "));
   };
@@ -225,30 +228,33 @@ std::string configuration_markdown() {
       "\n## Paths\n\n| a relative path in a file starts at | keys |\n|---|---|\n| the folder of "
       "that file: what is read | {} |\n| `data.dir`, or where that is empty the folder of that "
       "file | {} |\n| the working folder: what is written | {} |\n",
-      paths_of(PathKind::read), paths_of(PathKind::data), paths_of(PathKind::written));
+      paths_of(config::PathKind::read), paths_of(config::PathKind::data),
+      paths_of(config::PathKind::written));
   out += key_list(
       "On a resume",
       "These keys may have other values than the run that `--resume` continues. Any other change "
       "needs `--resume-anyway KEY`; see\n[runs.md](runs.md).",
-      [](const ConfigKey& row) { return row.on_resume != OnResume::fixed; });
+      [](const config::ConfigKey& row) { return row.on_resume != config::OnResume::fixed; });
   out += key_list(
       "Among ranks",
       "All ranks of a job must be given the same configuration, or the job ends before its first "
       "step with the first key that\ndiffers. Only these keys may differ, because they name what a "
       "node has of its own.",
-      [](const ConfigKey& row) { return row.among_ranks == AmongRanks::may_differ; });
+      [](const config::ConfigKey& row) {
+        return row.among_ranks == config::AmongRanks::may_differ;
+      });
   return out;
 }
 
 std::string configuration_schema() {
-  const auto scalar = [](const ConfigKey& row) {
+  const auto scalar = [](const config::ConfigKey& row) {
     Json s;
     switch (row.type) {
-      case ConfigType::boolean: s["type"] = "boolean"; break;
-      case ConfigType::integer:
-      case ConfigType::integers: s["type"] = "integer"; break;
-      case ConfigType::real:
-      case ConfigType::reals: s["type"] = "number"; break;
+      case config::ConfigType::boolean: s["type"] = "boolean"; break;
+      case config::ConfigType::integer:
+      case config::ConfigType::integers: s["type"] = "integer"; break;
+      case config::ConfigType::real:
+      case config::ConfigType::reals: s["type"] = "number"; break;
       default: s["type"] = "string";
     }
     if (!row.unit.empty()) s["type"] = Json::array({s["type"], "string"});
@@ -274,7 +280,7 @@ std::string configuration_schema() {
     }
     return *properties;
   };
-  for (const ConfigGroup& group : config_groups()) {
+  for (const config::ConfigGroup& group : config::config_groups()) {
     const size_t dot = group.name.rfind('.');
     Json& outer = dot == group.name.npos
                       ? schema["properties"]
@@ -282,16 +288,16 @@ std::string configuration_schema() {
     outer[group.name.substr(dot + 1)] = {
         {"type", "object"}, {"additionalProperties", false}, {"description", group.help}};
   }
-  for (const ConfigKey& row : config_keys()) {
+  for (const config::ConfigKey& row : config::config_keys()) {
     Json value = scalar(row);
-    if (row.type == ConfigType::layers) value = layer_schema();
-    if (row.type >= ConfigType::integers) value = {{"type", "array"}, {"items", value}};
+    if (row.type == config::ConfigType::layers) value = layer_schema();
+    if (row.type >= config::ConfigType::integers) value = {{"type", "array"}, {"items", value}};
     if (row.or_one) value["type"] = Json::array({"string", "array"});
     value["description"] = row.help;
-    value["default"] = json_of(row.get(RunConfig{}));
+    value["default"] = json_of(row.get(config::RunConfig{}));
     properties_of(group_of(row))[row.name.substr(group_of(row).size() + 1)] = value;
   }
   return print_json(schema, 2) + "\n";
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

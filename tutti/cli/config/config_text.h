@@ -5,7 +5,7 @@
 
 #include "tutti/cli/config/config.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Returns a TOML file that reads back equal; a comment after each value says where it came from.
 std::string resolved_toml(const ResolvedConfig& resolved);
@@ -15,4 +15,4 @@ std::string resolved_json(const ResolvedConfig& resolved);
 std::string configuration_markdown();  ///< the whole of docs/configuration.md, as it is installed
 std::string configuration_schema();    ///< JSON Schema, draft 7
 
-}  // namespace tutti
+}  // namespace tutti::cli

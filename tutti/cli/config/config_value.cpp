@@ -13,10 +13,10 @@
 #include "tutti/base/error.h"
 #include "tutti/cli/config/config_layers.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
-ConfigValue list_of(const toml::array& array) {
+config::ConfigValue list_of(const toml::array& array) {
   if (array.empty() || array.is_homogeneous<int64_t>()) {
     std::vector<int64_t> list;
     for (const toml::node& item : array) list.push_back(*item.value<int64_t>());
@@ -28,7 +28,7 @@ ConfigValue list_of(const toml::array& array) {
     return list;
   }
   if (array.is_homogeneous<toml::table>()) {
-    std::vector<LayerTable> list;
+    std::vector<models::LayerTable> list;
     for (const toml::node& item : array) list.push_back(layer_of(*item.as_table()));
     return list;
   }
@@ -42,7 +42,7 @@ ConfigValue list_of(const toml::array& array) {
 
 }  // namespace
 
-ConfigValue value_of(const toml::node& node) {
+config::ConfigValue value_of(const toml::node& node) {
   if (const auto* value = node.as_boolean()) return value->get();
   if (const auto* value = node.as_integer()) return value->get();
   if (const auto* value = node.as_floating_point()) return value->get();
@@ -52,7 +52,7 @@ ConfigValue value_of(const toml::node& node) {
                                     : "must not be a date or a time");
 }
 
-ConfigValue without_suffix(const ConfigKey& row, const ConfigValue& value) {
+config::ConfigValue without_suffix(const config::ConfigKey& row, const config::ConfigValue& value) {
   static const std::map<std::string, std::map<std::string, double, std::less<>>> kUnits = {
       {"bytes",
        {{"B", 1},
@@ -80,7 +80,7 @@ ConfigValue without_suffix(const ConfigKey& row, const ConfigValue& value) {
         fmt::format("has the unknown unit '{}', known are {}", suffix, fmt::join(known, ", ")));
   }
   number *= unit->second;
-  if (row.type != ConfigType::integer) return number;
+  if (row.type != config::ConfigType::integer) return number;
   if (!(std::abs(number) < 0x1p63))  // also false for inf and nan
     throw ConfigError(fmt::format("is out of range: {}", *text));
   return static_cast<int64_t>(number);
@@ -104,7 +104,7 @@ bool ends_in_comment(const std::string& text) {
 
 /// Reads `text` as one TOML value; nothing if it is none. A comment is refused: in a flag, text
 /// after a '#' is meant as part of the value.
-std::optional<ConfigValue> parse_value(const std::string& text) {
+std::optional<config::ConfigValue> parse_value(const std::string& text) {
   try {
     const toml::table parsed = toml::parse("value = " + text);
     if (text.find('#') != text.npos && ends_in_comment(text)) return std::nullopt;
@@ -117,15 +117,17 @@ std::optional<ConfigValue> parse_value(const std::string& text) {
 
 }  // namespace
 
-ConfigValue parse_setting(const ConfigKey& row, const std::string& text) {
-  const bool is_text = row.type == ConfigType::text || row.type == ConfigType::choice;
+config::ConfigValue parse_setting(const config::ConfigKey& row, const std::string& text) {
+  const bool is_text =
+      row.type == config::ConfigType::text || row.type == config::ConfigType::choice;
   if (is_text && (text.empty() || (text[0] != '"' && text[0] != '\''))) return text;
-  if (row.type >= ConfigType::integers &&
-      (text.empty() || text[0] != '[' || (row.type == ConfigType::texts && !parse_value(text)))) {
+  if (row.type >= config::ConfigType::integers &&
+      (text.empty() || text[0] != '[' ||
+       (row.type == config::ConfigType::texts && !parse_value(text)))) {
     std::string inner = text;
     if (!inner.empty() && inner.front() == '[' && inner.back() == ']')
       inner = inner.substr(1, inner.size() - 2);
-    if (row.type != ConfigType::texts) return parse_value("[" + inner + "]").value_or(text);
+    if (row.type != config::ConfigType::texts) return parse_value("[" + inner + "]").value_or(text);
     std::vector<std::string> parts;
     std::stringstream stream(inner);
     for (std::string part; std::getline(stream, part, ',');) {
@@ -135,12 +137,12 @@ ConfigValue parse_setting(const ConfigKey& row, const std::string& text) {
     }
     return parts;
   }
-  const std::optional<ConfigValue> value = parse_value(text);
+  const std::optional<config::ConfigValue> value = parse_value(text);
   const size_t digits = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
-  if (!value && row.type == ConfigType::integer && text.size() > digits &&
+  if (!value && row.type == config::ConfigType::integer && text.size() > digits &&
       text.find_first_not_of("0123456789", digits) == std::string::npos)
     throw ConfigError(fmt::format("is out of range: {} has more than 64 bits", text));
   return value.value_or(text);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

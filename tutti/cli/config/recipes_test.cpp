@@ -12,16 +12,16 @@
 #include "tutti/cli/config/config.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
-LearningRateSchedule schedule_of(const std::string& file, int64_t batch, int64_t samples,
-                                 std::vector<Setting> lines) {
+train::LearningRateSchedule schedule_of(const std::string& file, int64_t batch, int64_t samples,
+                                        std::vector<Setting> lines) {
   lines.push_back({"batch.global", std::to_string(batch), "--set"});
-  const RunConfig config =
+  const config::RunConfig config =
       read_config({.file = TUTTI_SOURCE_DIR "/examples/" + file, .environment = {}, .flags = lines})
           .config;
-  return learning_rate_schedule(config, samples / batch, batch);
+  return train::learning_rate_schedule(config, samples / batch, batch);
 }
 
 Setting line(const char* key, const char* text) { return {key, text, "--set"}; }
@@ -75,7 +75,7 @@ TEST(Recipes, CosmoflowHasTheReferencesRateInEachEpochOfEachRow) {
         line("schedule.milestones", "33,65")}}};
   constexpr int64_t kSamples = 524'288;
   for (const CosmoflowRow& row : rows) {
-    const LearningRateSchedule schedule =
+    const train::LearningRateSchedule schedule =
         schedule_of("cosmoflow.toml", row.batch, kSamples, row.lines);
     const int64_t per_epoch = kSamples / row.batch;
     for (int epoch = 0; epoch < 70; ++epoch)
@@ -87,7 +87,7 @@ TEST(Recipes, CosmoflowHasTheReferencesRateInEachEpochOfEachRow) {
 
 TEST(Recipes, CosmoflowsFactorsMayBeGivenAsTheRowsHaveThem) {
   constexpr int64_t kSamples = 524'288, kPerEpoch = kSamples / 512;
-  const LearningRateSchedule schedule =
+  const train::LearningRateSchedule schedule =
       schedule_of("cosmoflow.toml", 512, kSamples,
                   {line("schedule.milestones", "20,22,23,24"),
                    line("schedule.factors", "0.5,0.25,0.125,0.0625")});
@@ -97,7 +97,7 @@ TEST(Recipes, CosmoflowsFactorsMayBeGivenAsTheRowsHaveThem) {
 
 TEST(Recipes, DeepcamHasTheReferencesRateInEachStepOfEachRow) {
   constexpr int64_t kSamples = 121'266;
-  const LearningRateSchedule cosine = schedule_of("deepcam.toml", 128, kSamples, {});
+  const train::LearningRateSchedule cosine = schedule_of("deepcam.toml", 128, kSamples, {});
   for (int64_t step = 0; step < 9000; step += 100)
     EXPECT_NEAR(cosine.rate(step), 0.00155 / 2 * (1 + std::cos(std::numbers::pi * step / 9000)),
                 0.00155 * 2e-4)
@@ -135,7 +135,7 @@ TEST(Recipes, DeepcamHasTheReferencesRateInEachStepOfEachRow) {
     row.lines.push_back(line("schedule.name", "steps"));
     row.lines.push_back(line("schedule.milestone_unit", "steps"));
     row.lines.push_back(line("schedule.gamma", "0.1"));
-    const LearningRateSchedule schedule =
+    const train::LearningRateSchedule schedule =
         schedule_of("deepcam.toml", row.batch, kSamples, row.lines);
     for (int64_t step = 0; step < 9000; step += 50) {
       double rate = row.peak;
@@ -168,7 +168,7 @@ TEST(Recipes, ImagenetRisesAndFallsAsItsRowSays) {
                         line("optimizer.weight_decay", "2.5e-5")}}};
   constexpr int64_t kSamples = 1'281'167;
   for (const Row& row : rows) {
-    const LearningRateSchedule schedule =
+    const train::LearningRateSchedule schedule =
         schedule_of("imagenet_resnet50.toml", row.batch, kSamples, row.lines);
     const int64_t per_epoch = kSamples / row.batch, risen = row.warmup * per_epoch,
                   last = row.epochs * per_epoch - 1;
@@ -180,4 +180,4 @@ TEST(Recipes, ImagenetRisesAndFallsAsItsRowSays) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -14,7 +14,7 @@
 #include "tutti/cli/config/config_paths.h"
 #include "tutti/train/workload.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -37,7 +37,7 @@ std::string bytes_of(const std::string& library) {
   return bytes;
 }
 
-size_t registered() { return models().size() + registered_metrics(); }
+size_t registered() { return models::models().size() + train::registered_metrics(); }
 
 /// Loads a library and never unloads it: the models and metrics are its code.
 void load(const std::string& library) {
@@ -78,7 +78,7 @@ std::string refusal_of_library(std::string_view bytes) {
       kOurs.substr(kBegin.size()));
 }
 
-void load_library(ModelSection& model) {
+void load_library(config::ModelSection& model) {
   static std::map<std::string, std::string> loaded;  // path -> content
   if (model.library.empty()) return;
   auto at = loaded.find(model.library);
@@ -94,4 +94,4 @@ void load_library(ModelSection& model) {
   model.library_content = at->second;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

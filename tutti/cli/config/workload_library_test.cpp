@@ -6,13 +6,13 @@
 #include "tutti/base/scratch_directory.h"
 #include "tutti/train/workload_interface.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 using namespace std::string_literals;
 
 std::string refused(const std::string& path) {
-  ModelSection model;
+  config::ModelSection model;
   model.library = path;
   try {
     load_library(model);
@@ -46,9 +46,9 @@ TEST(WorkloadLibrary, NamesTheFileThatCannotBeOne) {
   EXPECT_NE(refused(scratch.write("lib.so", std::string("\177ELF"))).find("TUTTI_WORKLOAD()"),
             std::string::npos);
   EXPECT_NE(refused("/dev/zero").find("is no file"), std::string::npos);
-  ModelSection none;
+  config::ModelSection none;
   load_library(none);
   EXPECT_EQ(none.library_content, "");
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -18,7 +18,7 @@
 #include "tutti/generate/pictures/picture_set.h"
 #include "tutti/generate/sample_sets.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -31,18 +31,18 @@ struct Generate {
   uint64_t seed = 1;
   int threads = 0;
   bool force = false;
-  data::VolumeSpec cosmology{.cell = 1, .spread = data::kPublishedSpread, .particles = 1};
+  generate::VolumeSpec cosmology{.cell = 1, .spread = generate::kPublishedSpread, .particles = 1};
   int height = 192, width = 288;
-  data::PictureSpec pictures{.classes = 10};
+  generate::PictureSpec pictures{.classes = 10};
   int64_t per_tar = 0;
-  data::ChainSpec chain;
-  data::TissueSpec neurons{.radius = 7, .noise = 12};
-  data::CbedSpec cbed{};
-  data::StemSpec stem{};
-  data::ClickSpec clicks;
-  data::SentenceSpec text;
-  data::SequenceSpec pairs;
-  data::VibrationSpec vibrations;
+  generate::ChainSpec chain;
+  generate::TissueSpec neurons{.radius = 7, .noise = 12};
+  generate::CbedSpec cbed{};
+  generate::StemSpec stem{};
+  generate::ClickSpec clicks;
+  generate::SentenceSpec text;
+  generate::SequenceSpec pairs;
+  generate::VibrationSpec vibrations;
 
   int side_or(int usual) const {
     if (side == 1) throw ConfigError("--side 1: give at least 2, or 0 for the usual side");
@@ -50,7 +50,7 @@ struct Generate {
   }
 };
 
-void write_lattice_files(const Generate& g, const data::SampleCounts& counts, int threads) {
+void write_lattice_files(const Generate& g, const generate::SampleCounts& counts, int threads) {
   const auto write = [&](const std::string& file, int64_t first, int64_t count) {
     const auto path = fs::path(g.dir) / file;
     data::write_lattices(path, {.seed = g.seed, .first = first, .count = count}, threads);
@@ -69,8 +69,8 @@ Spec seeded(Spec spec, uint64_t seed) {
 
 struct GeneratedSet {
   std::string name;
-  data::SampleCounts usual;  ///< samples in each part, where no flag sets them
-  void (*write)(const Generate&, const data::SampleCounts&, int threads);
+  generate::SampleCounts usual;  ///< samples in each part, where no flag sets them
+  void (*write)(const Generate&, const generate::SampleCounts&, int threads);
 };
 
 const std::vector<GeneratedSet>& sets() {
@@ -78,71 +78,71 @@ const std::vector<GeneratedSet>& sets() {
       {"lattices", {.train = 10000, .test = 2000}, write_lattice_files},
       {"cosmoflow",
        {.train = 512, .test = 128},
-       [](const Generate& g, const data::SampleCounts& counts, int threads) {
-         data::VolumeSpec spec = seeded(g.cosmology, g.seed);
+       [](const Generate& g, const generate::SampleCounts& counts, int threads) {
+         generate::VolumeSpec spec = seeded(g.cosmology, g.seed);
          spec.side = g.side_or(64);
-         data::write_cosmoflow(g.dir, spec, counts, threads);
+         generate::write_cosmoflow(g.dir, spec, counts, threads);
        }},
       {"deepcam",
        {.train = 64, .test = 16},
-       [](const Generate& g, const data::SampleCounts& counts, int threads) {
-         data::write_deepcam(g.dir,
-                             {.grid = {.rows = g.height, .columns = g.width}, .seed = g.seed},
-                             counts, threads);
+       [](const Generate& g, const generate::SampleCounts& counts, int threads) {
+         generate::write_deepcam(g.dir,
+                                 {.grid = {.rows = g.height, .columns = g.width}, .seed = g.seed},
+                                 counts, threads);
        }},
       {"imagenet",
        {.train = 5000, .test = 1000},
-       [](const Generate& g, const data::SampleCounts& counts, int threads) {
-         data::PictureSpec spec = seeded(g.pictures, g.seed);
+       [](const Generate& g, const generate::SampleCounts& counts, int threads) {
+         generate::PictureSpec spec = seeded(g.pictures, g.seed);
          spec.side = g.side_or(128);
-         data::write_pictures(g.dir, spec, counts, g.per_tar, g.force, threads);
+         generate::write_pictures(g.dir, spec, counts, g.per_tar, g.force, threads);
        }},
       {"neurons",
        {.train = 2, .test = 1},
-       [](const Generate& g, const data::SampleCounts& counts, int threads) {
-         data::TissueSpec spec = seeded(g.neurons, g.seed);
+       [](const Generate& g, const generate::SampleCounts& counts, int threads) {
+         generate::TissueSpec spec = seeded(g.neurons, g.seed);
          spec.side = g.side_or(64);
-         data::write_neurons(g.dir, spec, counts, threads);
+         generate::write_neurons(g.dir, spec, counts, threads);
        }},
       {"cbed",
        {.train = 2048, .test = 512},
-       [](const Generate& g, const data::SampleCounts& counts, int threads) {
-         data::CbedSpec spec = seeded(g.cbed, g.seed);
+       [](const Generate& g, const generate::SampleCounts& counts, int threads) {
+         generate::CbedSpec spec = seeded(g.cbed, g.seed);
          spec.side = g.side_or(64);
-         data::write_cbed(g.dir, spec, counts, threads);
+         generate::write_cbed(g.dir, spec, counts, threads);
        }},
       {"stem",
        {.train = 2048, .test = 512},
-       [](const Generate& g, const data::SampleCounts& counts, int threads) {
-         data::StemSpec spec = seeded(g.stem, g.seed);
+       [](const Generate& g, const generate::SampleCounts& counts, int threads) {
+         generate::StemSpec spec = seeded(g.stem, g.seed);
          spec.side = g.side_or(64);
          spec.crystal = g.cbed.crystal;  // one flag for both
-         data::write_stem(g.dir, spec, counts, threads);
+         generate::write_stem(g.dir, spec, counts, threads);
        }},
       {"clicks",
        {.train = 200000, .test = 50000},
-       [](const Generate& g, const data::SampleCounts& counts, int threads) {
-         data::write_clicks(g.dir, seeded(g.clicks, g.seed), counts, threads);
+       [](const Generate& g, const generate::SampleCounts& counts, int threads) {
+         generate::write_clicks(g.dir, seeded(g.clicks, g.seed), counts, threads);
        }},
       {"text",
        {.train = 20000, .test = 2000},
-       [](const Generate& g, const data::SampleCounts& counts, int threads) {
-         data::write_text(g.dir, seeded(g.text, g.seed), counts, threads);
+       [](const Generate& g, const generate::SampleCounts& counts, int threads) {
+         generate::write_text(g.dir, seeded(g.text, g.seed), counts, threads);
        }},
       {"token-pairs",
        {.train = 20000, .test = 1000},
-       [](const Generate& g, const data::SampleCounts& counts, int) {
-         data::write_token_pairs(g.dir, seeded(g.pairs, g.seed), counts);
+       [](const Generate& g, const generate::SampleCounts& counts, int) {
+         generate::write_token_pairs(g.dir, seeded(g.pairs, g.seed), counts);
        }},
       {"protein",
        {.train = 8000, .test = 2000},
-       [](const Generate& g, const data::SampleCounts& counts, int threads) {
-         data::write_protein(g.dir, seeded(g.chain, g.seed), counts, threads);
+       [](const Generate& g, const generate::SampleCounts& counts, int threads) {
+         generate::write_protein(g.dir, seeded(g.chain, g.seed), counts, threads);
        }},
       {"vibrations",
        {.train = 8192, .test = 1024},
-       [](const Generate& g, const data::SampleCounts& counts, int threads) {
-         data::write_vibrations(g.dir, seeded(g.vibrations, g.seed), counts, threads);
+       [](const Generate& g, const generate::SampleCounts& counts, int threads) {
+         generate::write_vibrations(g.dir, seeded(g.vibrations, g.seed), counts, threads);
        }},
   };
   return all;
@@ -161,7 +161,7 @@ const GeneratedSet& set_called(const std::string& name) {
 }
 
 /// Returns "lattices 10000, cosmoflow 512" and so on.
-std::string usual_numbers(int64_t data::SampleCounts::*part) {
+std::string usual_numbers(int64_t generate::SampleCounts::*part) {
   std::vector<std::string> numbers;
   for (const GeneratedSet& set : sets())
     numbers.push_back(fmt::format("{} {}", set.name, set.usual.*part));
@@ -206,8 +206,8 @@ void refuse_to_replace(const Generate& g) {
 }
 
 /// Refuses 0: training needs both parts, whatever the set.
-data::SampleCounts wanted_counts(const Generate& g) {
-  const data::SampleCounts usual = set_called(g.name).usual;
+generate::SampleCounts wanted_counts(const Generate& g) {
+  const generate::SampleCounts usual = set_called(g.name).usual;
   const auto wanted = [](const char* flag, int64_t given, int64_t otherwise, const char* what) {
     if (given == 0)
       throw ConfigError(fmt::format("{0} 0: {1}; give at least 1, or leave {0} out for {2}", flag,
@@ -221,12 +221,12 @@ data::SampleCounts wanted_counts(const Generate& g) {
 }
 
 int generate_data(const Generate& g) {
-  const data::SampleCounts counts = wanted_counts(g);
+  const generate::SampleCounts counts = wanted_counts(g);
   if (!g.force) refuse_to_replace(g);
   std::error_code failed;
   fs::create_directories(g.dir, failed);
   if (failed) throw IoError(fmt::format("cannot make the folder {}: {}", g.dir, failed.message()));
-  set_called(g.name).write(g, counts, choose_threads(g.threads, 0, read_topology(), 1));
+  set_called(g.name).write(g, counts, choose_threads(g.threads, 0, device::read_topology(), 1));
   if (g.name != "lattices")
     fmt::print("{}: {} training and {} validation samples of seed {}\n", g.dir, counts.train,
                counts.test, g.seed);
@@ -238,9 +238,9 @@ std::vector<Flag> volume_flags(const std::shared_ptr<Generate>& state) {
       flag("--cell", "X", "Side of a cell in Mpc/h (published: 1)", &state->cosmology.cell,
            {0.01, 1000}, {"cosmoflow"}),
       flag("--spread", "X", "Parameters lie within this share of Planck's values (published: 0.3)",
-           &state->cosmology.spread, {0.01, data::kGreatestSpread}, {"cosmoflow"}),
+           &state->cosmology.spread, {0.01, generate::kGreatestSpread}, {"cosmoflow"}),
       flag("--particles", "N", "Particles along a cell's axis, so N^3 in a cell (published: 1)",
-           &state->cosmology.particles, {1, data::kMostParticles}, {"cosmoflow"})};
+           &state->cosmology.particles, {1, generate::kMostParticles}, {"cosmoflow"})};
 }
 
 std::vector<Flag> map_flags(const std::shared_ptr<Generate>& state) {
@@ -252,7 +252,7 @@ std::vector<Flag> map_flags(const std::shared_ptr<Generate>& state) {
 
 std::vector<Flag> picture_flags(const std::shared_ptr<Generate>& state) {
   return {flag("--picture-classes", "N", "Classes of pictures: shapes, then textures, then colours",
-               &state->pictures.classes, {2, data::kMostPictureClasses}, {"imagenet"}),
+               &state->pictures.classes, {2, generate::kMostPictureClasses}, {"imagenet"}),
           flag("--per-tar", "N",
                "Pictures in a tar shard, each a KEY.jpg and a KEY.cls. 0: class folders",
                &state->per_tar, {0}, {"imagenet"})};
@@ -267,20 +267,21 @@ std::vector<Flag> neuron_flags(const std::shared_ptr<Generate>& state) {
 
 /// Flags of all sets, or of more than one.
 std::vector<Flag> common_flags(const std::shared_ptr<Generate>& state) {
-  return {flag("--train", "N", "Training samples. -1: " + usual_numbers(&data::SampleCounts::train),
-               &state->train, {-1}),
-          flag("--test", "N",
-               "Test samples, none of them a training sample. -1: " +
-                   usual_numbers(&data::SampleCounts::test),
-               &state->test, {-1}),
-          flag("--seed", "N", "The files are a function of it", &state->seed),
-          flag("--threads", "N", "Threads; the files do not depend on them. 0: all cores",
-               &state->threads, {0}),
-          switch_flag("--force", "Replace a data set that lies in the folder", &state->force),
-          flag("--side", "N",
-               "Cells of a volume along each axis, or pixels of a picture's shorter side. 0: "
-               "cosmoflow, neurons, cbed and stem 64, imagenet 128",
-               &state->side, {0, 4096}, {"cosmoflow", "imagenet", "neurons", "cbed", "stem"})};
+  return {
+      flag("--train", "N", "Training samples. -1: " + usual_numbers(&generate::SampleCounts::train),
+           &state->train, {-1}),
+      flag("--test", "N",
+           "Test samples, none of them a training sample. -1: " +
+               usual_numbers(&generate::SampleCounts::test),
+           &state->test, {-1}),
+      flag("--seed", "N", "The files are a function of it", &state->seed),
+      flag("--threads", "N", "Threads; the files do not depend on them. 0: all cores",
+           &state->threads, {0}),
+      switch_flag("--force", "Replace a data set that lies in the folder", &state->force),
+      flag("--side", "N",
+           "Cells of a volume along each axis, or pixels of a picture's shorter side. 0: "
+           "cosmoflow, neurons, cbed and stem 64, imagenet 128",
+           &state->side, {0, 4096}, {"cosmoflow", "imagenet", "neurons", "cbed", "stem"})};
 }
 
 }  // namespace
@@ -317,4 +318,4 @@ Verb data_generate_verb() {
       .run = [state] { return generate_data(*state); }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -26,7 +26,7 @@
 #include "tutti/data/open/sample_files.h"
 #include "tutti/keep/run_folder.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -204,7 +204,7 @@ Report report_set(const std::string& name, const fs::path& path) {
       "[data]\ndataset = \"{}\"\ndir = {}\ntransforms = {}  # the data set's own\n\n[model]\nname "
       "= \"{}\"\n\n[batch]\nglobal = {}\n\n[run]\nepochs = 1\n",
       name, toml_of_path(fs::absolute(path).lexically_normal()),
-      to_toml(data::known_dataset(name).transforms), network_for(name),
+      config::to_toml(data::known_dataset(name).transforms), network_for(name),
       std::min<int64_t>(set->size(), 16));
   return report;
 }
@@ -254,7 +254,8 @@ fs::path run_folder_of(const fs::path& path) {
   bool own = true;  // whether `at` may be the run: not a checkpoint or a file in one
   for (int up = 0; up < 4 && !at.empty(); ++up) {
     std::error_code unknown;
-    if (own && fs::exists(at / kConfigFile, unknown) && holds_run(at, at / "checkpoints"))
+    if (own && fs::exists(at / keep::kConfigFile, unknown) &&
+        keep::holds_run(at, at / "checkpoints"))
       return at;
     own = at.filename() == "checkpoints";
     at = at.parent_path();
@@ -266,7 +267,7 @@ void refuse_run(const fs::path& path) {
   const fs::path run = run_folder_of(path);
   if (run.empty()) return;
   const std::string folder = shell_word(run.string()),
-                    config = shell_word((run / kConfigFile).string());
+                    config = shell_word((run / keep::kConfigFile).string());
   throw ConfigError(fmt::format(
       "{} {} a run, not data: 'tutti eval {} --weights {}' evaluates its weights, 'tutti model "
       "show {}' shows its network, 'tensorboard --logdir {}' its course; docs/runs.md says what "
@@ -305,4 +306,4 @@ std::string inspect_data(const fs::path& path, bool json) {
   return json ? report.to_json() : report.to_toml();
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -14,7 +14,7 @@
 #include "tutti/data/open/catalog.h"
 #include "tutti/data/store/fetch.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 struct StageVerb {
@@ -45,7 +45,7 @@ int run_fetch(const FetchVerb& verb) {
 
 int run_stage(const StageVerb& verb) {
   ResolvedConfig resolved = verb.flags.read();
-  const RunConfig& config = resolved.config;
+  const config::RunConfig& config = resolved.config;
   log::configure(log::Level::warn, 0, 1);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
   const std::string to = verb.to.empty() ? config.staging.dir : verb.to;
@@ -116,4 +116,4 @@ Verb data_fetch_verb() {
       .run = [state] { return run_fetch(*state); }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -18,7 +18,7 @@
 #include "tutti/keep/result_file.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 struct StatsVerb {
@@ -35,12 +35,12 @@ int channel_axis(const std::vector<data::FieldSteps>& steps, const std::string& 
 
 int run_stats(const StatsVerb& verb) {
   ResolvedConfig resolved = verb.flags.read();
-  RunConfig& config = resolved.config;
+  config::RunConfig& config = resolved.config;
   log::configure(log::Level::warn, 0, 1);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
   config.data.statistics.clear();  // may be the file that is to be written
   const auto train = open_configured(config, "train");
-  const std::vector<data::FieldSteps> steps = field_steps(config.data);
+  const std::vector<data::FieldSteps> steps = train::field_steps(config.data);
   std::vector<data::FieldStatistics> all;
   for (const data::Field& field : train->fields())
     all.push_back(field.class_names.empty()
@@ -48,7 +48,7 @@ int run_stats(const StatsVerb& verb) {
                       : data::FieldStatistics());
   const std::string text = data::statistics_json(train->fields(), all) + "\n";
   if (verb.output.empty()) return print_output(text), 0;
-  write_result_file(verb.output, text);
+  keep::write_result_file(verb.output, text);
   if (verb.json)
     print_json_output(
         Json{{"file", verb.output}, {"samples", train->size()}, {"statistics", parse_json(text)}});
@@ -64,7 +64,7 @@ struct VocabularyVerb {
 
 int run_vocabulary(const VocabularyVerb& verb) {
   ResolvedConfig resolved = verb.flags.read();
-  const RunConfig& config = resolved.config;
+  const config::RunConfig& config = resolved.config;
   log::configure(log::Level::warn, 0, 1);
   for (const std::string& warning : resolved.warnings) log::warn("{}", warning);
   if (config.data.dataset != "clicks")
@@ -124,4 +124,4 @@ Verb data_vocabulary_verb() {
           .run = [state] { return run_vocabulary(*state); }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

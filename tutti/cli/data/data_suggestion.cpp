@@ -19,7 +19,7 @@
 #include "tutti/data/open/open.h"
 #include "tutti/data/subset.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 /// `tutti train` refuses this text, so that nobody trains on something else.
@@ -261,13 +261,13 @@ class Suggestion {
     if (!target_.empty()) lines.push_back(target_);
     std::string text = fmt::format(
         "{}[data]\ndataset = \"arrays\"\ndir = {}\ntrain_files = {}\n{}{}fields = {}\n", note_,
-        toml_of_path(files_.dir), to_toml(files_.train), validation_text(),
-        files_.test.empty() ? "" : fmt::format("test_files = {}\n", to_toml(files_.test)),
-        to_toml(lines));
+        toml_of_path(files_.dir), config::to_toml(files_.train), validation_text(),
+        files_.test.empty() ? "" : fmt::format("test_files = {}\n", config::to_toml(files_.test)),
+        config::to_toml(lines));
     if (target_.empty()) return text;
     std::vector<std::string> steps = {"input: " + steps_};
     if (!crop_.empty()) steps.push_back("target: " + crop_);
-    return text + fmt::format("transforms = {}\n", to_toml(steps));
+    return text + fmt::format("transforms = {}\n", config::to_toml(steps));
   }
   bool is_judged() const { return !files_.validation.empty() || !files_.test.empty(); }
   std::string validation_text() const {
@@ -275,7 +275,8 @@ class Suggestion {
     std::string line = is_judged() ? "" : held_out(set_->size()).line;
     if (!line.empty()) return line;
     return fmt::format(
-        "validation_files = {}{}\n", to_toml(is_judged() ? files_.validation : files_.train),
+        "validation_files = {}{}\n",
+        config::to_toml(is_judged() ? files_.validation : files_.train),
         is_judged() ? "" : "  # the training files: name others, which training does not see");
   }
   std::string model_text() const {
@@ -336,4 +337,4 @@ std::string suggested_configuration(const std::vector<FoundArray>& arrays,
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -7,7 +7,7 @@
 
 #include "tutti/data/arrays/field_line.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// An array of a file that may be a field.
 struct FoundArray {
@@ -39,4 +39,4 @@ HeldOut held_out(int64_t samples);
 std::string suggested_configuration(const std::vector<FoundArray>& arrays,
                                     const SuggestedFiles& files);
 
-}  // namespace tutti
+}  // namespace tutti::cli

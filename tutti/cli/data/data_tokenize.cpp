@@ -12,7 +12,7 @@
 #include "tutti/data/text/token_file.h"
 #include "tutti/data/text/tokenize.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 struct TokenizeVerb {
@@ -35,7 +35,7 @@ int run_tokenize(const TokenizeVerb& verb) {
   spec.to = verb.to;
   spec.files = verb.files;
   spec.kind = verb.tokenizer;
-  spec.threads = choose_threads(verb.threads, 0, read_topology(), 1);
+  spec.threads = choose_threads(verb.threads, 0, device::read_topology(), 1);
   const auto start = std::chrono::steady_clock::now();
   const data::Tokenized made = data::tokenize(spec);
   const double seconds =
@@ -120,4 +120,4 @@ Verb data_tokenize_verb() {
       .run = [state] { return run_tokenize(*state); }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -3,7 +3,7 @@
 
 #include "tutti/cli/flags/flags.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 Verb data_generate_verb();
 Verb data_stage_verb();
@@ -16,4 +16,4 @@ Verb data_tokenize_verb();
 /// reads it.
 Verb data_vocabulary_verb();
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -10,7 +10,7 @@
 #include "tutti/data/format/array/frames.h"
 #include "tutti/data/format/open_array.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 constexpr int64_t kMostElements = int64_t{64} << 20;
@@ -126,4 +126,4 @@ Inspected inspect_arrays(const std::filesystem::path& path) {
   return found;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -12,7 +12,7 @@
 
 #include "tutti/cli/data/data_suggestion.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// The least and the greatest value, as a field has them.
 struct ValueRange {
@@ -40,4 +40,4 @@ std::string inspected_line(std::string_view name, std::string_view type, const s
 /// without missing ones. Throws BadFile.
 Inspected inspect_arrays(const std::filesystem::path& path);
 
-}  // namespace tutti
+}  // namespace tutti::cli

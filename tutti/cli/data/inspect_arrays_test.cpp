@@ -7,7 +7,7 @@
 #include "tutti/base/scratch_directory.h"
 #include "tutti/data/format/array/hdf5_arrays.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 TEST(InspectArrays, ValuesAreThoseOfAFieldAndTheSuggestionLeavesOutWhatIsMissing) {
@@ -85,4 +85,4 @@ TEST(DataSuggestion, LearnsNoLabelsFromLabels) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

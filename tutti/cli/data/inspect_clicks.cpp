@@ -17,7 +17,7 @@
 #include "tutti/data/file/file_bytes.h"
 #include "tutti/data/file/first_bytes.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -141,7 +141,7 @@ InspectedData inspect_clicks(const fs::path& given) {
   const fs::path whole = fs::absolute(folder ? given : path).lexically_normal();
   std::error_code unknown;
   const std::string from =
-      folder ? "" : fmt::format("train_files = [{}]\n", to_toml(whole.filename().string()));
+      folder ? "" : fmt::format("train_files = [{}]\n", config::to_toml(whole.filename().string()));
   const std::string judged = folder && fs::exists(given / "validation", unknown)
                                  ? ""
                                  : "validation = 0.1  # the last tenth of the lines\n";
@@ -157,4 +157,4 @@ InspectedData inspect_clicks(const fs::path& given) {
   return report;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-namespace tutti {
+namespace tutti::cli {
 
 /// A listing for people, and a configuration to start from.
 struct InspectedData {
@@ -32,4 +32,4 @@ bool is_click_log(const std::filesystem::path& path);
 /// Reads the first 100,000 lines of the log, or of a folder's first log; names a damaged line.
 InspectedData inspect_clicks(const std::filesystem::path& path);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -14,7 +14,7 @@
 #include "tutti/data/images/coded_image.h"
 #include "tutti/data/images/image_set.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -85,4 +85,4 @@ InspectedData inspect_images(const fs::path& path) {
   return report;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

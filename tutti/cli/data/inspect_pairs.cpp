@@ -13,7 +13,7 @@
 #include "tutti/data/open/open.h"
 #include "tutti/data/text/pair_set.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -105,4 +105,4 @@ InspectedData inspect_pairs(const fs::path& folder) {
   return report;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -14,7 +14,7 @@
 #include "tutti/data/text/text_set.h"
 #include "tutti/data/text/token_file.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,11 +114,12 @@ InspectedData inspect_text(const fs::path& path) {
       "4\nheads = 4\nwidth = 128\ndropout = 0.0\n\n[optimizer]\nname = \"adamw\"\nlr = "
       "0.001\nclip_norm = 1.0\n\n[batch]\nglobal = 12\n\n[run]\nepochs = 1\n",
       spec.name, toml_of_path(fs::absolute(spec.dir).lexically_normal()),
-      spec.arrays.train.empty() ? ""
-                                : fmt::format("train_files = {}\n", to_toml(spec.arrays.train)),
+      spec.arrays.train.empty()
+          ? ""
+          : fmt::format("train_files = {}\n", config::to_toml(spec.arrays.train)),
       tokens ? "" : fmt::format("tokenizer = \"{}\"\n", bytes ? "bytes" : "characters"), window,
       judged ? "" : "validation = 0.1  # there is no validation text: the last tenth\n");
   return report;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

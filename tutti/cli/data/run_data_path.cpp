@@ -27,12 +27,14 @@
 #include "tutti/data/store/shared_memory.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
-bool has_cache(const RunConfig& config) { return config.cache.memory > 0 || config.cache.disk > 0; }
+bool has_cache(const config::RunConfig& config) {
+  return config.cache.memory > 0 || config.cache.disk > 0;
+}
 
-bool has_volumes(const RunConfig& config) { return config.data.dataset == "neurons"; }
+bool has_volumes(const config::RunConfig& config) { return config.data.dataset == "neurons"; }
 
 // Keeps volumes of neurons once per node, in shared memory, for all of its ranks
 // (data.cache.memory).
@@ -102,8 +104,8 @@ data::NodeMemory::Filled SharedVolumes::share(
 
 }  // namespace
 
-void check_data_path(const RunConfig& config) {
-  if (is_text(config.data) && has_cache(config))
+void check_data_path(const config::RunConfig& config) {
+  if (config::is_text(config.data) && has_cache(config))
     throw ConfigError(
         "data.cache keeps samples, and windows of a text are cut elsewhere in each epoch: leave it "
         "out; the system's cache keeps the files, and data.staging brings them near");
@@ -127,12 +129,12 @@ namespace {
 
 /// Returns whether a rank of this node evaluates some of the samples [first, first + count) of
 /// `size`.
-bool evaluated_here(const RunConfig& config, const comm::Communicator& communicator,
+bool evaluated_here(const config::RunConfig& config, const comm::Communicator& communicator,
                     const std::vector<int>& nodes, int64_t size, int64_t first, int64_t count) {
   for (int rank = 0; rank < communicator.size(); ++rank) {
     if (nodes[static_cast<size_t>(rank)] != nodes[static_cast<size_t>(communicator.rank())])
       continue;
-    const PartGrid grid = part_grid(config.parallel, communicator.size(), rank);
+    const split::PartGrid grid = train::part_grid(config.parallel, communicator.size(), rank);
     const data::Range range = data::evaluation_range(size, grid.group(), grid.groups());
     if (range.begin < first + count && first < range.end) return true;
   }
@@ -141,7 +143,7 @@ bool evaluated_here(const RunConfig& config, const comm::Communicator& communica
 
 /// Returns, for each file with samples, whether this node's ranks read it, where each node has
 /// training samples of its own; other files are read by all.
-std::map<std::string, bool> read_here(const RunConfig& config,
+std::map<std::string, bool> read_here(const config::RunConfig& config,
                                       const comm::Communicator& communicator) {
   const std::vector<int> nodes = numbered_nodes(communicator);
   const int own = nodes[static_cast<size_t>(communicator.rank())];
@@ -169,11 +171,12 @@ std::map<std::string, bool> read_here(const RunConfig& config,
 
 /// Returns the files that this node stages: all or, with data.shuffle = "shard", those that its
 /// ranks read.
-data::StagingSpec staging_of_node(const RunConfig& config, const comm::Communicator& communicator) {
+data::StagingSpec staging_of_node(const config::RunConfig& config,
+                                  const comm::Communicator& communicator) {
   data::StagingSpec spec = staging_spec(config, config.staging.dir);
   spec.share = communicator.local_rank();
   spec.shares = communicator.local_size();
-  if (config.data.shuffle == Shuffle::global || communicator.one_node()) return spec;
+  if (config.data.shuffle == config::Shuffle::global || communicator.one_node()) return spec;
   const std::map<std::string, bool> here = read_here(config, communicator);
   const auto others = std::stable_partition(
       spec.files.begin(), spec.files.end(), [&](const std::filesystem::path& file) {
@@ -187,7 +190,8 @@ data::StagingSpec staging_of_node(const RunConfig& config, const comm::Communica
 }
 
 /// Every rank copies its share for its node; all continue when all are done.
-StagingRecord stage_for_run(const RunConfig& config, comm::Communicator& communicator) {
+trace::StagingRecord stage_for_run(const config::RunConfig& config,
+                                   comm::Communicator& communicator) {
   const auto start = std::chrono::steady_clock::now();
   data::StagingSpec spec;
   data::StagingResult own;
@@ -202,7 +206,7 @@ StagingRecord stage_for_run(const RunConfig& config, comm::Communicator& communi
                                 static_cast<double>(own.copied_bytes),
                                 static_cast<double>(own.linked_files)};
   communicator.sum(sums);
-  const StagingRecord record{
+  const trace::StagingRecord record{
       .files = static_cast<int64_t>(sums[0]),
       .bytes = static_cast<int64_t>(sums[1]),
       .copied_files = static_cast<int64_t>(sums[2]),
@@ -266,9 +270,10 @@ class CacheNames {
 };
 
 /// Exchanges samples between nodes where each node reads all training samples at some time.
-void open_exchange(PreparedData& prepared, const RunConfig& config,
+void open_exchange(PreparedData& prepared, const config::RunConfig& config,
                    comm::Communicator& communicator, data::CacheSpec& training) {
-  if (!config.cache.exchange || config.data.shuffle != Shuffle::global || communicator.one_node())
+  if (!config.cache.exchange || config.data.shuffle != config::Shuffle::global ||
+      communicator.one_node())
     return;
   const std::string secret = comm::decide(communicator, "choosing the exchange's secret", [] {
     return std::string(comm::text_of(comm::fresh_nonce()));
@@ -287,7 +292,7 @@ std::string cache_name(comm::Communicator& communicator) {
 
 /// Returns the caches of the parts, which share the memory and disk by their sizes, since their
 /// samples have the same size.
-std::array<data::CacheSpec, 3> cache_specs(const CacheSection& section,
+std::array<data::CacheSpec, 3> cache_specs(const config::CacheSection& section,
                                            const ConfiguredParts& parts,
                                            comm::Communicator& communicator) {
   const std::string job = cache_name(communicator);
@@ -310,7 +315,7 @@ std::array<data::CacheSpec, 3> cache_specs(const CacheSection& section,
   return specs;
 }
 
-void put_in_cache(PreparedData& prepared, const RunConfig& config,
+void put_in_cache(PreparedData& prepared, const config::RunConfig& config,
                   comm::Communicator& communicator) {
   ConfiguredData& data = prepared.data;
   const ConfiguredParts parts = {&data.train, &data.validation, &data.test};
@@ -339,18 +344,18 @@ void put_in_cache(PreparedData& prepared, const RunConfig& config,
 
 }  // namespace
 
-data::StagingSpec staging_spec(const RunConfig& config, const std::string& to) {
+data::StagingSpec staging_spec(const config::RunConfig& config, const std::string& to) {
   return {.from = config.data.dir.empty() ? "." : config.data.dir,
           .files = configured_files(config),
           .to = to,
           .threads = static_cast<int>(config.staging.threads)};
 }
 
-PreparedData prepare_data(const RunConfig& config, comm::Communicator& communicator) {
+PreparedData prepare_data(const config::RunConfig& config, comm::Communicator& communicator) {
   check_data_path(config);
   data::FileBytes::set_direct(config.data.direct_reads);
   PreparedData prepared;
-  RunConfig read_from = config;
+  config::RunConfig read_from = config;
   if (!config.staging.dir.empty()) {
     prepared.staging = stage_for_run(config, communicator);
     read_from.data.dir = config.staging.dir;
@@ -372,4 +377,4 @@ PreparedData prepare_data(const RunConfig& config, comm::Communicator& communica
   return prepared;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

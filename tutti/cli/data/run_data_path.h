@@ -11,18 +11,18 @@
 #include "tutti/data/store/staging.h"
 #include "tutti/trace/record.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Returns the files that one process stages for a configuration: all files of its parts, or its
 /// share of them.
-data::StagingSpec staging_spec(const RunConfig& config, const std::string& to);
+data::StagingSpec staging_spec(const config::RunConfig& config, const std::string& to);
 
 /// Throws ConfigError where keys exclude each other.
-void check_data_path(const RunConfig& config);
+void check_data_path(const config::RunConfig& config);
 
 struct PreparedData {
   ConfiguredData data;
-  std::optional<StagingRecord> staging{};
+  std::optional<trace::StagingRecord> staging{};
   /// Null where [data.staging], [data.cache] and data.quarantine are all unused.
   std::shared_ptr<data::ReadCounts> counts{};
   /// Answers other nodes from the cache in `data`: it is the last member, so that it is destroyed
@@ -31,6 +31,6 @@ struct PreparedData {
 };
 
 /// Prepares all data as the configuration requires. Collective.
-PreparedData prepare_data(const RunConfig& config, comm::Communicator& communicator);
+PreparedData prepare_data(const config::RunConfig& config, comm::Communicator& communicator);
 
-}  // namespace tutti
+}  // namespace tutti::cli

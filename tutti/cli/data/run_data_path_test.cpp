@@ -23,12 +23,12 @@
 #include "tutti/data/format/array/row_writer.h"
 #include "tutti/generate/sample_sets.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 /// Lattices of 4096 bytes and a label.
-RunConfig cached_lattices(int64_t train, int64_t test) {
-  RunConfig config;
+config::RunConfig cached_lattices(int64_t train, int64_t test) {
+  config::RunConfig config;
   config.data.dataset = "lattices";
   config.data.generate_train = train;
   config.data.generate_test = test;
@@ -37,7 +37,7 @@ RunConfig cached_lattices(int64_t train, int64_t test) {
   return config;
 }
 
-std::string data_path_error(const RunConfig& config) {
+std::string data_path_error(const config::RunConfig& config) {
   return message_of<ConfigError>("", [&] { check_data_path(config); });
 }
 
@@ -50,7 +50,7 @@ int names_left() {
 }
 
 TEST(DataPath, VolumesOfNeuronsHaveNoCacheOnDisk) {
-  RunConfig config;
+  config::RunConfig config;
   config.data.dataset = "neurons";
   config.data.quarantine = 1;
   config.cache.memory = 1;
@@ -61,9 +61,9 @@ TEST(DataPath, VolumesOfNeuronsHaveNoCacheOnDisk) {
 }
 
 /// Two volumes for training and one for validation.
-RunConfig generated_neurons(const std::filesystem::path& folder) {
-  data::write_neurons(folder, {.side = 24, .radius = 4, .seed = 1}, {.train = 2, .test = 1}, 1);
-  RunConfig config;
+config::RunConfig generated_neurons(const std::filesystem::path& folder) {
+  generate::write_neurons(folder, {.side = 24, .radius = 4, .seed = 1}, {.train = 2, .test = 1}, 1);
+  config::RunConfig config;
   config.data.dataset = "neurons";
   config.data.dir = folder.string();
   config.tracing.fov = {9, 9, 9};
@@ -75,7 +75,7 @@ RunConfig generated_neurons(const std::filesystem::path& folder) {
 
 TEST(DataPath, VolumesOfNeuronsAreReadOnceANode) {
   const ScratchDirectory scratch;
-  const RunConfig config = generated_neurons(std::filesystem::path(scratch.path()));
+  const config::RunConfig config = generated_neurons(std::filesystem::path(scratch.path()));
   const ConfiguredData plain = open_configured(config);
   const auto body = [&](comm::Communicator& communicator) {
     const PreparedData prepared = prepare_data(config, communicator);
@@ -95,7 +95,7 @@ TEST(DataPath, VolumesOfNeuronsAreReadOnceANode) {
   comm::run_ranks(4, body, {0, 0, 1, 1});
   EXPECT_EQ(data::FileBytes::bytes_read() - before, 3 * once);
   EXPECT_EQ(names_left(), 0);
-  RunConfig small = config;
+  config::RunConfig small = config;
   small.cache.memory = 1000;
   const auto alone = comm::make_single_communicator();
   EXPECT_THROW(prepare_data(small, *alone), ConfigError);
@@ -104,14 +104,14 @@ TEST(DataPath, VolumesOfNeuronsAreReadOnceANode) {
 
 TEST(DataPath, ABadVolumeIsLeftOutAndCounted) {
   const ScratchDirectory scratch;
-  RunConfig config = generated_neurons(std::filesystem::path(scratch.path()));
+  config::RunConfig config = generated_neurons(std::filesystem::path(scratch.path()));
   std::filesystem::path bad;
   for (const auto& file : std::filesystem::directory_iterator(scratch.path() / "train"))
     bad = std::max(bad, file.path());
   std::filesystem::resize_file(bad, std::filesystem::file_size(bad) / 2);
   const auto body = [&](comm::Communicator& communicator) {
     EXPECT_THROW(prepare_data(config, communicator), IoError);
-    RunConfig lenient = config;
+    config::RunConfig lenient = config;
     lenient.data.quarantine = 1;
     const PreparedData prepared = prepare_data(lenient, communicator);
     EXPECT_EQ(prepared.counts->left_out(), communicator.rank() == 0 ? 1 : 0);
@@ -127,7 +127,7 @@ TEST(DataPath, ABadVolumeIsLeftOutAndCounted) {
 
 TEST(DataPath, NodesThatShareAFolderHaveCachesOfTheirOwn) {
   const ScratchDirectory shared;
-  RunConfig config = cached_lattices(6, 2);
+  config::RunConfig config = cached_lattices(6, 2);
   config.cache.memory = 0;
   config.cache.disk = int64_t{1} << 20;
   config.cache.dir = shared.path().string();
@@ -160,7 +160,7 @@ TEST(DataPath, NodesThatShareAFolderHaveCachesOfTheirOwn) {
 }
 
 TEST(DataPath, NodesExchangeSamplesInsteadOfReadingThemAgain) {
-  const RunConfig config = cached_lattices(40, 2);
+  const config::RunConfig config = cached_lattices(40, 2);
   const auto body = [&](comm::Communicator& communicator) {
     const PreparedData prepared = prepare_data(config, communicator);
     ASSERT_NE(prepared.server, nullptr);
@@ -194,7 +194,7 @@ TEST(DataPath, NodesExchangeSamplesInsteadOfReadingThemAgain) {
 }
 
 TEST(DataPath, WhereTheOtherNodeIsGoneFilesAreRead) {
-  const RunConfig config = cached_lattices(10, 2);
+  const config::RunConfig config = cached_lattices(10, 2);
   const auto body = [&](comm::Communicator& communicator) {
     PreparedData prepared = prepare_data(config, communicator);
     const data::Dataset& set = *prepared.data.train;
@@ -212,7 +212,7 @@ TEST(DataPath, WhereTheOtherNodeIsGoneFilesAreRead) {
 }
 
 TEST(DataPath, WhoDoesNotKnowTheSecretGetsNothing) {
-  const RunConfig config = cached_lattices(4, 2);
+  const config::RunConfig config = cached_lattices(4, 2);
   const auto communicator = comm::make_single_communicator();
   const PreparedData prepared = prepare_data(config, *communicator);
   SampleServer server("secret", "127.0.0.1");
@@ -242,7 +242,7 @@ int64_t ended_of(const std::vector<comm::Socket>& sockets) {
 // them.
 TEST(DataPath, StrangersTakeNeitherThreadsNorDescriptors) {
   constexpr int kStrangers = 200;
-  const RunConfig config = cached_lattices(4, 2);
+  const config::RunConfig config = cached_lattices(4, 2);
   const auto communicator = comm::make_single_communicator();
   const PreparedData prepared = prepare_data(config, *communicator);
   SampleServer server("secret", "127.0.0.1");
@@ -267,7 +267,7 @@ TEST(DataPath, StrangersTakeNeitherThreadsNorDescriptors) {
 }
 
 TEST(DataPath, ANodeThatWasLostIsAskedAgain) {
-  const RunConfig config = cached_lattices(4, 2);
+  const config::RunConfig config = cached_lattices(4, 2);
   const auto communicator = comm::make_single_communicator();
   const PreparedData prepared = prepare_data(config, *communicator);
   const auto& set = dynamic_cast<const data::CachedSet&>(*prepared.data.train);
@@ -309,15 +309,15 @@ TEST(DataPath, ANodeStagesTheFilesOfItsShard) {
   const std::filesystem::path shared = std::filesystem::path(scratch.path()) / "shared";
   write_files(shared / "train", {3, 2, 4, 2, 1});  // node 0: 4 + 2 = files 2, 3; node 1: 0, 1, 4
   write_files(shared / "validation", {2, 2});      // a part for each rank
-  RunConfig config;
+  config::RunConfig config;
   config.data.dataset = "arrays";
   config.data.dir = shared.string();
   config.data.train_files = {"train"};
   config.data.validation_files = {"validation"};
   config.data.fields = {"x: from array axis 0"};
-  config.data.shuffle = Shuffle::shard;
+  config.data.shuffle = config::Shuffle::shard;
   const auto body = [&](comm::Communicator& communicator) {
-    RunConfig own = config;
+    config::RunConfig own = config;
     const auto node =
         std::filesystem::path(scratch.path()) / fmt::format("node{}", communicator.rank());
     own.staging.dir = node.string();
@@ -347,7 +347,7 @@ TEST(DataPath, ANodeStagesTheFilesOfItsShard) {
 
 TEST(DataPath, APartWithoutRoomLeavesNoNameOfTheOthers) {
   // The first part's memory is below the limit and the second's above it.
-  const RunConfig config = cached_lattices(2, 200);
+  const config::RunConfig config = cached_lattices(2, 200);
   const auto before = std::signal(SIGXFSZ, SIG_IGN);
   rlimit usual{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &usual), 0);
@@ -365,4 +365,4 @@ TEST(DataPath, APartWithoutRoomLeavesNoNameOfTheOthers) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -6,7 +6,7 @@
 #include "tutti/cli/job/job.h"
 #include "tutti/data/text/text_set.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 namespace fs = std::filesystem;
 
@@ -30,7 +30,7 @@ fs::path tokenizer_near(const fs::path& weights, const char* folder) {
 }
 
 fs::path tokenizer_of_weights(const fs::path& weights, const fs::path& file,
-                              const RunConfig& config, const char* folder) {
+                              const config::RunConfig& config, const char* folder) {
   for (const fs::path& place : {weights, file})
     if (const fs::path near = tokenizer_near(place, folder); !near.empty()) return near;
   fs::path data = config.data.dir;
@@ -54,12 +54,12 @@ void check_tokenizer(const data::Tokenizer::Files& files, const fs::path& weight
       key, weights.string(), near.string(), near.string()));
 }
 
-void take_tokenizer(const fs::path& weights, const std::string& part, RunConfig& config) {
-  if (!is_text(config.data)) return;
+void take_tokenizer(const fs::path& weights, const std::string& part, config::RunConfig& config) {
+  if (!config::is_text(config.data)) return;
   const fs::path near = tokenizer_near(weights);
   if (near.empty()) return;
   if (config.data.dataset == "text") {
-    const bool characters = config.data.tokenizer == TextTokens::characters;
+    const bool characters = config.data.tokenizer == config::TextTokens::characters;
     if (characters && config.data.vocabulary.empty()) config.data.vocabulary = near.string();
     return;
   }
@@ -73,4 +73,4 @@ void take_tokenizer(const fs::path& weights, const std::string& part, RunConfig&
         config.data.dir, near.string(), near.string()));
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

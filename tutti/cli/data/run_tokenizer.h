@@ -8,7 +8,7 @@
 #include "tutti/config/config.h"
 #include "tutti/data/text/tokenizer.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// The tokenizer's folder in a run's folder; for pairs, the target's, followed by the source's.
 inline constexpr const char* kTokenizerFolder = "tokenizer";
@@ -28,7 +28,7 @@ std::filesystem::path tokenizer_near(const std::filesystem::path& weights,
 /// none.
 std::filesystem::path tokenizer_of_weights(const std::filesystem::path& weights,
                                            const std::filesystem::path& file,
-                                           const RunConfig& config,
+                                           const config::RunConfig& config,
                                            const char* folder = kTokenizerFolder);
 
 /// Throws ConfigError where the tokenizer near such weights, which `key` names, differs from the
@@ -39,6 +39,6 @@ void check_tokenizer(const data::Tokenizer::Files& files, const std::filesystem:
 /// Makes a text be read as in the run of such weights. Throws ConfigError where token files were
 /// written with another tokenizer.
 void take_tokenizer(const std::filesystem::path& weights, const std::string& part,
-                    RunConfig& config);
+                    config::RunConfig& config);
 
-}  // namespace tutti
+}  // namespace tutti::cli

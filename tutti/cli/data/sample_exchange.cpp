@@ -16,7 +16,7 @@
 #include "tutti/base/log.h"
 #include "tutti/comm/bootstrap/secret.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 using comm::Nonce;
@@ -295,4 +295,4 @@ bool SampleClients::get(int64_t index, std::vector<std::byte>& packed) {
   return false;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

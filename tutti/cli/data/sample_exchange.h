@@ -18,7 +18,7 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/data/store/sample_cache.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Returns the numbers of the ranks' nodes from 0 on, in the order of their first ranks.
 std::vector<int> numbered_nodes(const comm::Communicator& communicator);
@@ -90,4 +90,4 @@ class SampleClients final : public data::CachePeers {
   std::vector<std::unique_ptr<Peer>> peers_;  // for each node, the peer that this rank asks
 };
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -9,7 +9,7 @@
 #include "tutti/base/refused_calls.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 // A server that cannot be woken would never end.
@@ -61,4 +61,4 @@ TEST(SampleExchange, AnIdleConnectionThatHasEndedIsNoLostNode) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

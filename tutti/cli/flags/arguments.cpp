@@ -10,7 +10,7 @@
 #include "tutti/base/error.h"
 #include "tutti/cli/flags/suggest.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 /// "-1" and "-.5" are values, "-" is the name of a file.
@@ -291,4 +291,4 @@ void parse_arguments(const Request& request) {
   reader.store_all();
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

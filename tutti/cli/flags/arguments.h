@@ -6,7 +6,7 @@
 
 #include "tutti/cli/flags/flags.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// The verb and words that a command line names.
 struct Request {
@@ -31,4 +31,4 @@ bool asks_for_help(const std::vector<std::string>& words);
 /// absent read their environment variable. Throws ConfigError.
 void parse_arguments(const Request& request);
 
-}  // namespace tutti
+}  // namespace tutti::cli

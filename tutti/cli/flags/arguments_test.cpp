@@ -6,7 +6,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -179,4 +179,4 @@ TEST(Arguments, Help) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -8,7 +8,7 @@
 #include "tutti/cli/flags/help.h"
 #include "tutti/config/config.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 /// A verb, with the words that lead to it.
@@ -90,9 +90,9 @@ FlagValues argument_of(const FlagPlace& place, const std::vector<Verb>& verbs) {
 /// Returns the words of a key's values: case arms `section.key) words=... ;;` for bash and zsh.
 std::string key_arms() {
   std::string out;
-  for (const ConfigKey& key : config_keys()) {
+  for (const config::ConfigKey& key : config::config_keys()) {
     std::vector<std::string> words = key.choices;
-    if (key.type == ConfigType::boolean) words = {"true", "false"};
+    if (key.type == config::ConfigType::boolean) words = {"true", "false"};
     if (key.name == "model.name") words = known_values({.names = "", .kind = Names::model});
     if (!words.empty())
       out += fmt::format("    {}) offers='{}' ;;\n", key.name, fmt::join(words, " "));
@@ -295,4 +295,4 @@ std::string completion(const std::vector<Verb>& verbs, const std::string& shell)
   return fish_script(places, verbs);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

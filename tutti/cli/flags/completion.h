@@ -7,9 +7,9 @@
 
 #include "tutti/cli/flags/flags.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Returns the script of "bash", "zsh" or "fish".
 std::string completion(const std::vector<Verb>& verbs, const std::string& shell);
 
-}  // namespace tutti
+}  // namespace tutti::cli

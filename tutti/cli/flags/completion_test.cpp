@@ -12,7 +12,7 @@
 #include "tutti/cli/verbs/verbs.h"
 #include "tutti/models/registry.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -78,10 +78,10 @@ TEST(Completion, EveryShellKnowsTheTable) {
       }
     };
     walk(all_verbs());
-    for (const ModelInfo& model : models())
+    for (const models::ModelInfo& model : models::models())
       EXPECT_NE(script.find(model.name), std::string::npos) << shell << " " << model.name;
   }
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

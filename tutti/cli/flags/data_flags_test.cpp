@@ -14,7 +14,7 @@
 #include "tutti/cli/verbs/verbs.h"
 #include "tutti/data/open/catalog.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -172,4 +172,4 @@ TEST(DataFlags, AdviceKnowsTheSamplesThatHaveBeenGenerated) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

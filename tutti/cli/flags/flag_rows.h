@@ -8,7 +8,7 @@
 
 #include "tutti/cli/flags/flags.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// The numbers that a flag takes; inclusive.
 struct FlagLimits {
@@ -45,4 +45,4 @@ inline Flag choice_flag(std::string names, std::string help, Binding bind,
   return row;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

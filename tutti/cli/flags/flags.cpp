@@ -14,7 +14,7 @@
 #include "tutti/data/open/catalog.h"
 #include "tutti/models/registry.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 std::vector<std::string> split(const std::string& text) {
@@ -130,13 +130,13 @@ std::string default_text(const Flag& flag) { return std::visit(Showing{}, flag.b
 std::vector<std::string> known_values(const Flag& flag) {
   std::vector<std::string> names = flag.choices;
   if (flag.kind == Names::model)
-    for (const ModelInfo& model : models()) names.push_back(model.name);
+    for (const models::ModelInfo& model : models::models()) names.push_back(model.name);
   if (flag.kind == Names::dataset)
     for (const data::KnownDataset& set : data::known_datasets()) names.push_back(set.name);
   if (flag.kind == Names::generated)
     for (const std::string& set : data::generated_sets()) names.push_back(set);
   if (flag.kind == Names::key || flag.kind == Names::setting)
-    for (const ConfigKey& key : config_keys()) names.push_back(key.name);
+    for (const config::ConfigKey& key : config::config_keys()) names.push_back(key.name);
   return names;
 }
 
@@ -147,4 +147,4 @@ void store(const Flag& flag, const std::string& text, const std::string& who) {
   std::visit(Storing{flag, text, who}, flag.bind);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-namespace tutti {
+namespace tutti::cli {
 
 /// A switch that clears its variable: --no-measure.
 struct Clears {
@@ -114,4 +114,4 @@ std::vector<std::string> known_values(const Flag& flag);
 /// ConfigError.
 void store(const Flag& flag, const std::string& text, const std::string& who);
 
-}  // namespace tutti
+}  // namespace tutti::cli

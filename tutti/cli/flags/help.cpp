@@ -8,7 +8,7 @@
 
 #include "tutti/cli/flags/terminal.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 constexpr int kIndent = 2;
@@ -198,4 +198,4 @@ std::string help_text(const Verb& verb, const std::string& command, int width) {
   return out;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -7,7 +7,7 @@
 
 #include "tutti/cli/flags/flags.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Returns the number of columns of the terminal behind standard output: COLUMNS, else the
 /// terminal's own width, else 80; between 40 and 100.
@@ -36,4 +36,4 @@ std::string description(const Flag& flag);
 /// Returns the headings under which a verb's flags stand, in order of first use.
 std::vector<std::string> flag_groups(const Verb& verb);
 
-}  // namespace tutti
+}  // namespace tutti::cli

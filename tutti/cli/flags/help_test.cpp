@@ -14,7 +14,7 @@
 #include "tutti/cli/flags/man_page.h"
 #include "tutti/cli/verbs/verbs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 using Visit = std::function<void(const Verb&, const std::string& command)>;
@@ -197,4 +197,4 @@ TEST(ManPage, NamesEveryVerbAndFlag) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

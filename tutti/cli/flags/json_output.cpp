@@ -7,7 +7,7 @@
 
 #include "tutti/base/json.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 int kept_output = -1;  ///< the real standard output, while its number refers to the error output
@@ -40,4 +40,4 @@ void print_json_output(const Json& value, int indent) {
   print_output(print_json(value, indent) + "\n");
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -6,7 +6,7 @@
 
 #include "tutti/base/json_forward.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Redirects output from here on until the end of the process, or until give_back_output(). Without
 /// a free descriptor nothing is redirected. All functions here: one thread at a time.
@@ -21,4 +21,4 @@ void print_output(std::string_view text);
 /// Writes a value and the end of its line. indent < 0: on one line.
 void print_json_output(const Json& value, int indent = 2);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -11,7 +11,7 @@
 #include "tutti/base/scratch_directory.h"
 #include "tutti/cli/command_line.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 /// Runs `call` while the two streams of this process lead into files; returns their contents.
@@ -67,4 +67,4 @@ TEST(JsonOutput, VerbsPrintNothingElse) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

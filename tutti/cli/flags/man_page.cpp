@@ -6,7 +6,7 @@
 #include "tutti/cli/flags/help.h"
 #include "tutti/cli/flags/version.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 /// Returns text as roff prints it: no letter is taken for a command, and a dash can be copied into
@@ -116,4 +116,4 @@ std::string man_page(const std::vector<Verb>& verbs) {
   return out + ".SH SEE ALSO\n.BR mpirun (1),\n.BR srun (1),\n.BR tutti_comm (3)\n";
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -6,9 +6,9 @@
 
 #include "tutti/cli/flags/flags.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Returns the page for man(1).
 std::string man_page(const std::vector<Verb>& verbs);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -1,8 +1,8 @@
 #include "tutti/cli/flags/microscope_flags.h"
 
-namespace tutti {
+namespace tutti::cli {
 
-std::vector<Flag> microscope_flags(data::CbedSpec& cbed, data::StemSpec& stem) {
+std::vector<Flag> microscope_flags(generate::CbedSpec& cbed, generate::StemSpec& stem) {
   std::vector<Flag> all;
   const auto add = [&](const std::vector<std::string>& sets, std::vector<Flag> flags) {
     all = joined(std::move(all), only_for(sets, std::move(flags)));
@@ -31,4 +31,4 @@ std::vector<Flag> microscope_flags(data::CbedSpec& cbed, data::StemSpec& stem) {
   return all;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

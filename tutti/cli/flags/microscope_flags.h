@@ -7,9 +7,9 @@
 #include "tutti/generate/microscopy/cbed.h"
 #include "tutti/generate/microscopy/stem.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Returns the flags of cbed and of stem; --crystal is kept in `cbed`. Both must outlive the flags.
-std::vector<Flag> microscope_flags(data::CbedSpec& cbed, data::StemSpec& stem);
+std::vector<Flag> microscope_flags(generate::CbedSpec& cbed, generate::StemSpec& stem);
 
-}  // namespace tutti
+}  // namespace tutti::cli

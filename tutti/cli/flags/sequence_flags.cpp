@@ -1,6 +1,6 @@
 #include "tutti/cli/flags/sequence_flags.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 std::vector<Flag> sequence_flags(const SequenceSpecs& specs) {
   std::vector<Flag> all;
@@ -23,7 +23,7 @@ std::vector<Flag> sequence_flags(const SequenceSpecs& specs) {
        {"--longest", "N", "Tokens of the longest sequence; all lengths up to it are as frequent",
         &specs.pairs.longest, 1, 1000000}});
   add({"protein"},
-      {{"--residues", "N", "Length of the chain", &specs.chain.residues, data::kFewestResidues,
+      {{"--residues", "N", "Length of the chain", &specs.chain.residues, generate::kFewestResidues,
         999},
        {"--stride", "N", "Steps of Langevin dynamics from frame to frame", &specs.chain.stride, 1,
         1000000},
@@ -45,4 +45,4 @@ std::vector<Flag> sequence_flags(const SequenceSpecs& specs) {
   return all;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

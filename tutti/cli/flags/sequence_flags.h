@@ -10,17 +10,17 @@
 #include "tutti/generate/token_pairs.h"
 #include "tutti/generate/vibrations.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// The variables that the flags set.
 struct SequenceSpecs {
-  data::ClickSpec& clicks;
-  data::SentenceSpec& text;
-  data::SequenceSpec& pairs;
-  data::ChainSpec& chain;
-  data::VibrationSpec& vibrations;
+  generate::ClickSpec& clicks;
+  generate::SentenceSpec& text;
+  generate::SequenceSpec& pairs;
+  generate::ChainSpec& chain;
+  generate::VibrationSpec& vibrations;
 };
 
 std::vector<Flag> sequence_flags(const SequenceSpecs& specs);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -7,7 +7,7 @@
 
 #include "tutti/base/spelling.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 /// Names of keys and flags in other programs, and ours. A word may mean several; the first that is
@@ -100,7 +100,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
-  return did_you_mean(nearest(word, candidates));
+  return tutti::did_you_mean(nearest(word, candidates));
 }
 
 std::string verb_elsewhere(std::string_view verb) {
@@ -128,4 +128,4 @@ std::string no_gpu(std::string_view name) {
   return "";
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Returns the candidate that other frameworks call `word` ("learning_rate" is optimizer.lr or
 /// --lr), else the nearest spelling (base/spelling.h), or "".
@@ -22,4 +22,4 @@ std::string verb_elsewhere(std::string_view verb);
 /// available instead and what to do; else "".
 std::string no_gpu(std::string_view name);
 
-}  // namespace tutti
+}  // namespace tutti::cli

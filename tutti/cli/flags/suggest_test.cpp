@@ -6,7 +6,7 @@
 #include "tutti/cli/command_line.h"
 #include "tutti/config/config.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 TEST(Nearest, FindsWhatWasMeant) {
   const std::vector<std::string> words = {"optimizer.lr", "optimizer.momentum", "run.seed",
@@ -37,7 +37,8 @@ TEST(NoGpu, IsSaidOfFlagsKeysAndVariablesAlike) {
         << name;
   EXPECT_EQ(no_gpu("--devise"), "");
   // None of our keys is taken for such a word.
-  for (const ConfigKey& row : config_keys()) EXPECT_EQ(no_gpu(row.name), "") << row.name;
+  for (const config::ConfigKey& row : config::config_keys())
+    EXPECT_EQ(no_gpu(row.name), "") << row.name;
   const auto message_of = [](const std::vector<std::string>& words) -> std::string {
     try {
       run_command_line(words);
@@ -56,4 +57,4 @@ TEST(NoGpu, IsSaidOfFlagsKeysAndVariablesAlike) {
         << message_of(words);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

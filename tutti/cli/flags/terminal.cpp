@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 std::string_view variable(const char* name) {
@@ -33,4 +33,4 @@ Terminal terminal_of(int descriptor) {
   return terminal;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -2,7 +2,7 @@
 // The abilities of the terminal that a person looks at. The environment is read here: NO_COLOR,
 // TERM.
 
-namespace tutti {
+namespace tutti::cli {
 
 struct Terminal {
   bool present = false;  ///< the stream is a terminal
@@ -14,4 +14,4 @@ struct Terminal {
 /// Examines an open file descriptor, such as STDERR_FILENO.
 Terminal terminal_of(int descriptor);
 
-}  // namespace tutti
+}  // namespace tutti::cli

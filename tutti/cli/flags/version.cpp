@@ -7,15 +7,16 @@
 #include "tutti/cli/flags/git_hash.h"
 #include "tutti/comm/transport/mpi/session.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 std::string version_short() { return fmt::format("{} ({})", TUTTI_VERSION, kGitHash); }
 
 BuildFacts build_facts() {
-  return {.git = kGitHash,
-          .compiler = fmt::format("{}, -march={}", TUTTI_COMPILER, TUTTI_MARCH),
-          .mpi = comm::MpiSession::library_version(),
-          .onednn = fmt::format("{} ({})", onednn_version(), onednn_effective_isa())};
+  return {
+      .git = kGitHash,
+      .compiler = fmt::format("{}, -march={}", TUTTI_COMPILER, TUTTI_MARCH),
+      .mpi = comm::MpiSession::library_version(),
+      .onednn = fmt::format("{} ({})", backend::onednn_version(), backend::onednn_effective_isa())};
 }
 
 std::string device_text() {
@@ -44,4 +45,4 @@ std::string version_json() {
                     2);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

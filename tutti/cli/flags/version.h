@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Returns the output of `tutti --version`: name, version, git hash, compiler, MPI, oneDNN, enabled
 /// parts. Does not initialise MPI.
@@ -26,4 +26,4 @@ struct BuildFacts {
 };
 BuildFacts build_facts();
 
-}  // namespace tutti
+}  // namespace tutti::cli

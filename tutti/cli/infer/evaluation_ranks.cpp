@@ -7,10 +7,10 @@
 #include "tutti/cli/job/launch.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
-JobOptions job_options(const RunConfig& config) {
+JobOptions job_options(const config::RunConfig& config) {
   return {.timeout = config.comm.timeout_s,
           .nodes = config.comm.nodes,
           .wire = config.comm.wire,
@@ -19,20 +19,21 @@ JobOptions job_options(const RunConfig& config) {
           .progress = config.comm.progress_threads};
 }
 
-PartGrid grid_of(const RunConfig& config, const comm::Communicator& ranks) {
+split::PartGrid grid_of(const config::RunConfig& config, const comm::Communicator& ranks) {
   if (ranks.size() == 1) return {};
-  ParallelSection shared = config.parallel;
+  config::ParallelSection shared = config.parallel;
   shared.batchnorm_group_size = 1;
-  return part_grid(shared, ranks.size(), ranks.rank());
+  return train::part_grid(shared, ranks.size(), ranks.rank());
 }
 
 }  // namespace
 
-std::optional<int> launch_evaluation(int ranks, const FoundWeights& found, RunConfig& config) {
+std::optional<int> launch_evaluation(int ranks, const train::FoundWeights& found,
+                                     config::RunConfig& config) {
   const comm::Launcher launcher = read_launcher();
   log::configure(config.run.log_level, launcher.rank, launcher.size);
   take_threads(found, std::max({ranks, launcher.local_size, 1}), config);
-  check_threads_per_core(static_cast<int>(config.run.threads), false, read_topology());
+  check_threads_per_core(static_cast<int>(config.run.threads), false, device::read_topology());
   return launch_ranks(
       ranks,
       {.threads = static_cast<int>(config.run.threads), .progress = config.comm.progress_threads},
@@ -40,7 +41,8 @@ std::optional<int> launch_evaluation(int ranks, const FoundWeights& found, RunCo
       {.seconds = config.comm.timeout_s, .trains = false});
 }
 
-EvaluationRanks::EvaluationRanks(RunConfig& config, const FoundWeights& found, bool one_group)
+EvaluationRanks::EvaluationRanks(config::RunConfig& config, const train::FoundWeights& found,
+                                 bool one_group)
     : job_(job_options(config)), grid_(grid_of(config, job_.communicator())) {
   config.run.threads = job_.threads();
   if (const std::string line = threads_line(found, job_.threads());
@@ -56,4 +58,4 @@ EvaluationRanks::EvaluationRanks(RunConfig& config, const FoundWeights& found, b
   grid_ = grid_of(config, *group_);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -8,28 +8,29 @@
 #include "tutti/split/grid.h"
 #include "tutti/train/network/given_weights.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Works as launch_ranks() for these verbs, with the threads of the weights' run (take_threads).
-std::optional<int> launch_evaluation(int ranks, const FoundWeights& found, RunConfig& config);
+std::optional<int> launch_evaluation(int ranks, const train::FoundWeights& found,
+                                     config::RunConfig& config);
 
 class EvaluationRanks {
  public:
   /// Collective. `one_group`: the first group does all; the other ranks have nothing to do. Sets
   /// run.threads of `config` to the threads of a rank. Throws ConfigError where the ranks cannot be
   /// divided into groups.
-  EvaluationRanks(RunConfig& config, const FoundWeights& found, bool one_group);
+  EvaluationRanks(config::RunConfig& config, const train::FoundWeights& found, bool one_group);
 
   bool idle() const { return idle_; }  ///< this rank has nothing to do
   bool first() const { return communicator().rank() == 0; }
   comm::Communicator& communicator() const { return group_ ? *group_ : job_.communicator(); }
-  const PartGrid& grid() const { return grid_; }
+  const split::PartGrid& grid() const { return grid_; }
 
  private:
   const Job job_;
-  PartGrid grid_;
+  split::PartGrid grid_;
   bool idle_ = false;
   std::unique_ptr<comm::Communicator> group_;  // set where one group does all
 };
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -11,11 +11,11 @@
 #include "tutti/models/registry.h"
 #include "tutti/train/network/table_files.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 /// Returns the word of a setting, whose text is TOML: a word in quotes.
-std::string word_of(const RunSettings& settings, const char* key) {
+std::string word_of(const config::RunSettings& settings, const char* key) {
   const auto at = settings.find(key);
   return at == settings.end() || at->second.size() < 2
              ? ""
@@ -23,7 +23,7 @@ std::string word_of(const RunSettings& settings, const char* key) {
 }
 
 /// Returns the threads of a rank; 0: not known.
-int64_t threads_of_run(const FoundWeights& found) {
+int64_t threads_of_run(const train::FoundWeights& found) {
   const auto at = found.settings.find("run.threads");
   return at == found.settings.end() ? 0 : std::atoll(at->second.c_str());
 }
@@ -33,13 +33,13 @@ struct NamedNetwork {
   std::string name, task;  ///< task empty: the fields decide
   std::string layers;      ///< model.layer
 
-  explicit NamedNetwork(const RunSettings& settings)
+  explicit NamedNetwork(const config::RunSettings& settings)
       : name(word_of(settings, "model.name")), task(word_of(settings, "model.task")) {
     if (const auto at = settings.find("model.layer"); at != settings.end()) layers = at->second;
-    if (task != to_string(ModelTask::automatic)) return;
+    if (task != to_string(config::ModelTask::automatic)) return;
     task.clear();
-    const auto known = std::ranges::find(models(), name, &ModelInfo::name);
-    if (known != models().end() && !known->takes_layers) task = name_of(known->task);
+    const auto known = std::ranges::find(models::models(), name, &models::ModelInfo::name);
+    if (known != models::models().end() && !known->takes_layers) task = name_of(known->task);
   }
   bool is_like(const NamedNetwork& other) const {
     return name == other.name && layers == other.layers &&
@@ -52,9 +52,9 @@ struct NamedNetwork {
 
 /// Describes both networks; empty where they are the same, or where the weights' network is
 /// unknown.
-std::string both_networks(const GivenNames& given, const FoundWeights& found,
-                          const RunConfig& config) {
-  const NamedNetwork theirs(found.settings), asked(run_settings(config));
+std::string both_networks(const GivenNames& given, const train::FoundWeights& found,
+                          const config::RunConfig& config) {
+  const NamedNetwork theirs(found.settings), asked(config::run_settings(config));
   if (theirs.name.empty() || theirs.is_like(asked)) return "";
   return fmt::format("the weights of {} are of the network {}, {} has {}{}", given.weights.string(),
                      theirs.to_text(), given.config,
@@ -65,7 +65,7 @@ std::string both_networks(const GivenNames& given, const FoundWeights& found,
 /// Returns the command that takes the weights with their run's configuration; empty where that is
 /// not nearby, or is the one that was given.
 std::string config_command(const GivenNames& given) {
-  const std::string own = configuration_near(given.weights);
+  const std::string own = train::configuration_near(given.weights);
   if (own.empty() || own == given.config) return "";
   return fmt::format(
       "; the run of these weights had the configuration {}: tutti {} {} --weights {}", own,
@@ -74,23 +74,24 @@ std::string config_command(const GivenNames& given) {
 
 }  // namespace
 
-PlanOptions plan_options_for(const RunConfig& config, const FoundWeights& found) {
-  PlanOptions options;
+plan::PlanOptions plan_options_for(const config::RunConfig& config,
+                                   const train::FoundWeights& found) {
+  plan::PlanOptions options;
   options.layout = to_string(config.plan.layout);
   options.measure = config.plan.measure;
   options.most_error = config.plan.bf16_error;
-  options.choices = Choices::parse(found.plan_choices);
+  options.choices = plan::Choices::parse(found.plan_choices);
   options.choices.make_advice_of_training();
   return options;
 }
 
-void take_threads(const FoundWeights& found, int ranks, RunConfig& config) {
+void take_threads(const train::FoundWeights& found, int ranks, config::RunConfig& config) {
   if (config.run.threads > 0 || read_surroundings().omp_num_threads > 0) return;
-  if (threads_of_run(found) * ranks <= cores_for_ranks(read_topology()))
+  if (threads_of_run(found) * ranks <= cores_for_ranks(device::read_topology()))
     config.run.threads = threads_of_run(found);
 }
 
-std::string threads_line(const FoundWeights& found, int64_t threads) {
+std::string threads_line(const train::FoundWeights& found, int64_t threads) {
   const int64_t trained = threads_of_run(found);
   if (trained == 0) return "";
   if (threads == trained)
@@ -102,14 +103,14 @@ std::string threads_line(const FoundWeights& found, int64_t threads) {
       threads, trained, trained);
 }
 
-void take_task(const FoundWeights& found, RunConfig& config) {
+void take_task(const train::FoundWeights& found, config::RunConfig& config) {
   const auto at = found.settings.find("model.task");
-  if (config.model.task != ModelTask::automatic || at == found.settings.end()) return;
-  find_config_key("model.task")->set(config, word_of(found.settings, "model.task"));
+  if (config.model.task != config::ModelTask::automatic || at == found.settings.end()) return;
+  config::find_config_key("model.task")->set(config, word_of(found.settings, "model.task"));
 }
 
-int naming_networks(const GivenNames& given, const FoundWeights& found, const RunConfig& config,
-                    const std::function<int()>& work) {
+int naming_networks(const GivenNames& given, const train::FoundWeights& found,
+                    const config::RunConfig& config, const std::function<int()>& work) {
   const std::string both = both_networks(given, found, config);  // `work` may change the task
   try {
     return work();
@@ -121,10 +122,11 @@ int naming_networks(const GivenNames& given, const FoundWeights& found, const Ru
   }
 }
 
-void import_weights(const GivenNames& given, const FoundWeights& found, Weights& weights) {
+void import_weights(const GivenNames& given, const train::FoundWeights& found,
+                    train::Weights& weights) {
   try {
     weights.import_model(found.file);
-    read_tables(found.file, found.checkpoint, weights);
+    train::read_tables(found.file, found.checkpoint, weights);
   } catch (const ConfigError& error) {
     const std::string command = config_command(given);
     throw ConfigError(fmt::format(
@@ -133,4 +135,4 @@ void import_weights(const GivenNames& given, const FoundWeights& found, Weights&
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

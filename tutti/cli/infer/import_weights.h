@@ -9,21 +9,22 @@
 #include "tutti/plan/plan.h"
 #include "tutti/train/network/given_weights.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Returns how such a verb compiles its network: with the kernels that the weights' run measured,
 /// as far as they fit, so that it neither measures again nor computes other bits.
-PlanOptions plan_options_for(const RunConfig& config, const FoundWeights& found);
+plan::PlanOptions plan_options_for(const config::RunConfig& config,
+                                   const train::FoundWeights& found);
 
 /// If neither run.threads nor OMP_NUM_THREADS sets a number of threads, takes the number of the
 /// weights' run, since sums with another number have other last bits; only if this node has the
 /// cores for `ranks` of them.
-void take_threads(const FoundWeights& found, int ranks, RunConfig& config);
+void take_threads(const train::FoundWeights& found, int ranks, config::RunConfig& config);
 /// Returns the line about `threads` before results; empty where the run is unknown.
-std::string threads_line(const FoundWeights& found, int64_t threads);
+std::string threads_line(const train::FoundWeights& found, int64_t threads);
 
 /// If model.task is automatic, takes the task of the weights' run.
-void take_task(const FoundWeights& found, RunConfig& config);
+void take_task(const train::FoundWeights& found, config::RunConfig& config);
 
 /// The names a verb was given, for its errors and the command that they end with.
 struct GivenNames {
@@ -35,10 +36,11 @@ struct GivenNames {
 /// Calls `work`, which takes the weights. If their run had another network or task than the
 /// configuration, a ConfigError of `work` is most likely a consequence: then the error begins with
 /// both networks, and ends with the command for their run's configuration.
-int naming_networks(const GivenNames& given, const FoundWeights& found, const RunConfig& config,
-                    const std::function<int()>& work);
+int naming_networks(const GivenNames& given, const train::FoundWeights& found,
+                    const config::RunConfig& config, const std::function<int()>& work);
 
 /// Throws ConfigError for weights of another model.
-void import_weights(const GivenNames& given, const FoundWeights& found, Weights& weights);
+void import_weights(const GivenNames& given, const train::FoundWeights& found,
+                    train::Weights& weights);
 
-}  // namespace tutti
+}  // namespace tutti::cli

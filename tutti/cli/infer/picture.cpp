@@ -5,7 +5,7 @@
 
 #include "tutti/data/file/png_file.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 constexpr Colour kWhite = {255, 255, 255}, kGrey = {160, 160, 160}, kBlue = {31, 99, 180};
@@ -172,4 +172,4 @@ Picture scatter(std::span<const float> truth, std::span<const float> prediction)
   return picture;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

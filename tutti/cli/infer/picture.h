@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace tutti {
+namespace tutti::cli {
 
 using Colour = std::array<uint8_t, 3>;
 
@@ -51,4 +51,4 @@ Picture side_by_side(std::span<const Panel> panels);
 /// Draws points (truth, prediction) in a square with its diagonal.
 Picture scatter(std::span<const float> truth, std::span<const float> prediction);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 Sheet waves(int64_t height, int64_t width) {
@@ -36,4 +36,4 @@ TEST(Picture, FlatSheetsAreNotEnlargedWithoutEnd) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

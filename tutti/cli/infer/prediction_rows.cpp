@@ -6,7 +6,7 @@
 
 #include "tutti/cli/flags/version.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 /// HDF5 keeps attributes of up to 64 KiB.
@@ -38,7 +38,7 @@ RowAttributes attributes_of(const PredictionSource& source, const std::string& p
   if (!source.found.checkpoint.empty())
     all["step"].numbers = {static_cast<double>(source.found.step)};
   say("prediction", prediction);
-  for (const PredictionUnits& units : prediction_units(source.model)) {
+  for (const train::PredictionUnits& units : train::prediction_units(source.model)) {
     if (units.prediction != prediction) continue;
     say("field", units.field);
     say("values", units.values);
@@ -83,4 +83,4 @@ std::string origin_lines(const data::SampleOrigins& origins) {
   return text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

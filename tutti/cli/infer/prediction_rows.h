@@ -12,14 +12,14 @@
 #include "tutti/train/network/given_weights.h"
 #include "tutti/train/settings/units.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// The source of the predictions, and its samples; all members must outlive this.
 struct PredictionSource {
-  const RunConfig& config;
-  const ModelSpec& model;
+  const config::RunConfig& config;
+  const models::ModelSpec& model;
   const data::Dataset& dataset;
-  const FoundWeights& found;
+  const train::FoundWeights& found;
   std::string weights;  ///< --weights
   std::string split;    ///< "validation"; "files" for --input
 };
@@ -38,4 +38,4 @@ std::vector<data::RowColumn> row_columns(const data::SampleOrigins& origins, int
 /// several. Empty where files are not known.
 std::string origin_lines(const data::SampleOrigins& origins);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -8,7 +8,7 @@
 #include "tutti/models/registry.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 constexpr int64_t kPictures = 16;
@@ -38,7 +38,7 @@ class SeenSample {
  public:
   explicit SeenSample(const SavedPredictions& saved)
       : saved_(saved), sample_(saved.dataset.fields()),
-        writer_(sample_writer(saved.config, saved.dataset, plain_fields(saved))) {
+        writer_(train::sample_writer(saved.config, saved.dataset, plain_fields(saved))) {
     for (size_t i = 0; i < writer_.size(); ++i) memory_.emplace_back(writer_.desc(i).bytes());
     back_.assign(memory_.size(), false);
     for (size_t o = 0; o < saved.network.target_of.size(); ++o)
@@ -111,18 +111,18 @@ std::vector<float> largest(const float* y, int64_t outputs, int64_t positions) {
   return classes;
 }
 
-std::vector<Panel> panels_of(TaskKind task, const Shape& prediction, const SeenSample& seen,
+std::vector<Panel> panels_of(models::TaskKind task, const Shape& prediction, const SeenSample& seen,
                              const float* y) {
   const Shape shape = seen.input_shape();
   std::vector<Panel> panels;
   const int64_t channels = shape.rank() == 4 ? std::min<int64_t>(shape[0], 4) : 1;
   for (int64_t c = 0; c < channels; ++c)
     panels.push_back({.sheet = sheet_of(seen.input(), shape, c)});
-  if (task == TaskKind::regress && prediction.rank() == 3) {
+  if (task == models::TaskKind::regress && prediction.rank() == 3) {
     panels.push_back({.sheet = sheet_of(static_cast<const float*>(seen.truth(0)), prediction, 0)});
     panels.push_back({.sheet = sheet_of(y, prediction, 0)});
   }
-  if (task != TaskKind::segment || prediction.rank() != 3) return panels;
+  if (task != models::TaskKind::segment || prediction.rank() != 3) return panels;
   Sheet truth{.height = prediction[1], .width = prediction[2]}, guess = truth;
   const auto* classes = static_cast<const int32_t*>(seen.truth(0));
   const int64_t positions = truth.height * truth.width;
@@ -169,12 +169,12 @@ void save_seen(const std::filesystem::path& folder, const SavedPredictions& save
     writers.push_back(rows_named(folder / "truth.npy", o, saved, seen.truth_desc(o).dtype,
                                  SeenSample::sample_of(seen.truth_desc(o).shape)));
   const Shape sample = prediction_shape(saved, 0);
-  const TaskKind task = *objectives_of(saved.model).front().task;
+  const models::TaskKind task = *models::objectives_of(saved.model).front().task;
   std::vector<float> numbers;
   for (int64_t i = 0; i < saved.samples; ++i) {
     seen.read(i);
     for (size_t o = 0; o < writers.size(); ++o) writers[o]->append(seen.truth(o), 1);
-    if (task == TaskKind::regress) {
+    if (task == models::TaskKind::regress) {
       const auto* truth = static_cast<const float*>(seen.truth(0));
       numbers.insert(numbers.end(), truth, truth + seen.truth_desc(0).elements());
     }
@@ -184,7 +184,7 @@ void save_seen(const std::filesystem::path& folder, const SavedPredictions& save
         .save(folder / fmt::format("sample_{:04}.png", i));
   }
   for (const auto& writer : writers) writer->close();
-  if (task == TaskKind::regress)
+  if (task == models::TaskKind::regress)
     scatter(numbers, saved.predictions[0]).save(folder / "scatter.png");
 }
 
@@ -227,4 +227,4 @@ void save_predictions(const std::filesystem::path& folder, const SavedPrediction
   save_seen(folder, saved);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

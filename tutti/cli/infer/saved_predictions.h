@@ -11,14 +11,14 @@
 #include "tutti/models/block/model.h"
 #include "tutti/train/network/network.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 struct SavedPredictions {
-  const RunConfig& config;
+  const config::RunConfig& config;
   const data::Dataset& dataset;
-  const ModelSpec& model;
+  const models::ModelSpec& model;
   const PredictionSource& source;
-  const EvaluationNetwork& network;
+  const train::EvaluationNetwork& network;
   std::span<const std::vector<float>> predictions;  ///< one array each, for the first samples, in
                                                     ///< plain layout
   int64_t samples = 0;
@@ -45,4 +45,4 @@ void save_predictions(const std::filesystem::path& folder, const SavedPrediction
 /// Returns out.npy for the only prediction, out.NAME.npy for one of several.
 std::filesystem::path path_of_output(std::filesystem::path path, const std::string& name);
 
-}  // namespace tutti
+}  // namespace tutti::cli

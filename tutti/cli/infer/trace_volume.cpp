@@ -16,7 +16,7 @@
 #include "tutti/train/network/plain_copy.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 /// The fields that the network reads and learns, without samples.
@@ -37,12 +37,12 @@ class FieldsOfView final : public data::Dataset {
 };
 
 /// Returns the whole image after the configured transforms, without random ones.
-std::vector<float> stepped_image(const data::Volume& volume, const RunConfig& config) {
+std::vector<float> stepped_image(const data::Volume& volume, const config::RunConfig& config) {
   const data::Field field{.name = "image",
                           .element = volume.element,
                           .shape = {1, volume.extents[0], volume.extents[1], volume.extents[2]}};
   data::FieldSteps steps{.field = "image"};
-  for (data::FieldSteps& own : field_steps(config.data))
+  for (data::FieldSteps& own : train::field_steps(config.data))
     if (own.field == "image") steps = std::move(own);
   if (!steps.placement.permute.empty() || steps.placement.crops)
     throw ConfigError(
@@ -59,9 +59,9 @@ std::vector<float> stepped_image(const data::Volume& volume, const RunConfig& co
 /// Runs the network on one field of view.
 class Look {
  public:
-  Look(const EvaluationNetwork& network, const Backend& backend)
+  Look(const train::EvaluationNetwork& network, const backend::Backend& backend)
       : network_(network), executor_(network.plan, backend) {
-    for (const GraphInput& input : network.inputs) {
+    for (const models::GraphInput& input : network.inputs) {
       const TensorDesc& desc = network.plan.desc(input.value);
       memory_.emplace_back(desc.bytes());
       executor_.bind_input(input.value, memory_.back().data());
@@ -75,9 +75,9 @@ class Look {
     for (size_t i = 0; i < network_.inputs.size(); ++i)
       write(i, network_.inputs[i].field == "seed" ? logits : image);
     executor_.run({});
-    const Value value = network_.predictions.front();
-    to_plain(network_.plan.desc(value), static_cast<const float*>(executor_.result(value)),
-             prediction_);
+    const graph::Value value = network_.predictions.front();
+    train::to_plain(network_.plan.desc(value), static_cast<const float*>(executor_.result(value)),
+                    prediction_);
     return prediction_.data();
   }
 
@@ -98,8 +98,8 @@ class Look {
       copy(reinterpret_cast<float*>(memory_[input].data()));
   }
 
-  const EvaluationNetwork& network_;
-  Executor executor_;
+  const train::EvaluationNetwork& network_;
+  plan::Executor executor_;
   std::vector<std::vector<std::byte>> memory_;
   std::vector<float> prediction_;
 };
@@ -111,7 +111,7 @@ std::array<int64_t, 3> three(const std::vector<int64_t>& axes) {
 /// Reports progress every few seconds.
 class FillNews {
  public:
-  void operator()(const FillCounts& counts) {
+  void operator()(const train::FillCounts& counts) {
     const auto now = std::chrono::steady_clock::now();
     if (now - reported_ < std::chrono::seconds(5)) return;
     reported_ = now;
@@ -134,7 +134,7 @@ void write_objects(const std::filesystem::path& output, const data::Volume& volu
 }
 
 void print_scores(const data::Volume& volume, const std::vector<int32_t>& objects) {
-  const SegmentationScore s = score_segmentation(objects, volume.labels);
+  const train::SegmentationScore s = train::score_segmentation(objects, volume.labels);
   fmt::print(
       "against its labels: VOI split {:.4f} merge {:.4f} bits, adapted Rand error {:.4f}, F1 "
       "{:.4f} ({} of {} objects found, {} segments)\n",
@@ -143,8 +143,8 @@ void print_scores(const data::Volume& volume, const std::vector<int32_t>& object
 
 }  // namespace
 
-int trace_volume(const TracedFile& file, const GivenNames& given, const FoundWeights& found,
-                 RunConfig& config, const EvaluationRanks& ranks) {
+int trace_volume(const TracedFile& file, const GivenNames& given, const train::FoundWeights& found,
+                 config::RunConfig& config, const EvaluationRanks& ranks) {
   if (ranks.communicator().size() > 1)
     throw ConfigError("a volume is traced by one rank: leave --ranks and parallel.spatial out");
   std::error_code unlike;
@@ -158,35 +158,35 @@ int trace_volume(const TracedFile& file, const GivenNames& given, const FoundWei
   const bool known = data::has_labels(file.input, arrays);
   const data::Volume volume = data::read_volume(file.input, arrays, known);
   const FieldsOfView fields(volume.element, config.tracing.fov);
-  const CpuBackend backend;
+  const backend::CpuBackend backend;
   const auto network =
-      compile_evaluation(model_spec(config, fields, 1), split_settings(config), backend,
-                         ranks.communicator(), plan_options_for(config, found));
+      train::compile_evaluation(train::model_spec(config, fields, 1), train::split_settings(config),
+                                backend, ranks.communicator(), plan_options_for(config, found));
   if (std::ranges::none_of(network->inputs,
-                           [](const GraphInput& input) { return input.field == "seed"; }))
+                           [](const models::GraphInput& input) { return input.field == "seed"; }))
     throw ConfigError(
         fmt::format("model '{}' reads no seed: it cannot trace a volume; train "
                     "model.name = \"ffn\"",
                     config.model.name));
-  Weights weights(network->plan.variables, 1);
+  train::Weights weights(network->plan.variables, 1);
   import_weights(given, found, weights);
   Look look(*network, backend);
   look.bind(weights.parameters(), weights.statistics(0));
 
   const std::vector<float> image = stepped_image(volume, config);
-  const VolumeView view{volume.extents, image};
-  const FillSpec fill{.fov = three(config.tracing.fov),
-                      .deltas = three(config.tracing.deltas),
-                      .move_threshold = config.tracing.move_threshold,
-                      .segment_threshold = config.tracing.segment_threshold,
-                      .min_segment = config.tracing.min_segment,
-                      .settle_above = config.tracing.settle_above,
-                      .join_above = config.tracing.join_above};
-  const auto seeds = config.tracing.seed_points == SeedPoints::grid
-                         ? grid_points(view.extents, fill.deltas)
-                         : distance_peaks(view);
+  const train::VolumeView view{volume.extents, image};
+  const train::FillSpec fill{.fov = three(config.tracing.fov),
+                             .deltas = three(config.tracing.deltas),
+                             .move_threshold = config.tracing.move_threshold,
+                             .segment_threshold = config.tracing.segment_threshold,
+                             .min_segment = config.tracing.min_segment,
+                             .settle_above = config.tracing.settle_above,
+                             .join_above = config.tracing.join_above};
+  const auto seeds = config.tracing.seed_points == config::SeedPoints::grid
+                         ? train::grid_points(view.extents, fill.deltas)
+                         : train::distance_peaks(view);
   const auto start = std::chrono::steady_clock::now();
-  const Filled filled = flood_fill(fill, view, seeds, std::ref(look), FillNews());
+  const train::Filled filled = train::flood_fill(fill, view, seeds, std::ref(look), FillNews());
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   write_objects(file.output, volume, filled.objects);
@@ -200,4 +200,4 @@ int trace_volume(const TracedFile& file, const GivenNames& given, const FoundWei
   return 0;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

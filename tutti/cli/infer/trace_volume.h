@@ -8,7 +8,7 @@
 #include "tutti/cli/infer/evaluation_ranks.h"
 #include "tutti/cli/infer/import_weights.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 struct TracedFile {
   std::filesystem::path input, output;
@@ -16,7 +16,7 @@ struct TracedFile {
 
 /// Writes the objects' numbers, i32 [z, y, x], and prints a summary; where the file has labels,
 /// also the scores against them. Throws ConfigError where the network does not read a seed.
-int trace_volume(const TracedFile& file, const GivenNames& given, const FoundWeights& found,
-                 RunConfig& config, const EvaluationRanks& ranks);
+int trace_volume(const TracedFile& file, const GivenNames& given, const train::FoundWeights& found,
+                 config::RunConfig& config, const EvaluationRanks& ranks);
 
-}  // namespace tutti
+}  // namespace tutti::cli

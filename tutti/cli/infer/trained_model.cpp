@@ -6,7 +6,7 @@
 #include "tutti/cli/infer/import_weights.h"
 #include "tutti/cli/job/launch.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 Flag weights_argument(std::string& weights, std::string_view verb, std::string_view example) {
   return {.names = "WEIGHTS",
@@ -32,7 +32,7 @@ std::vector<Flag> model_flags(std::string& config, int& threads) {
 }
 
 std::string configuration_of(const std::string& weights, const std::string& config) {
-  const std::string near = config.empty() ? configuration_near(weights) : config;
+  const std::string near = config.empty() ? train::configuration_near(weights) : config;
   if (near.empty())
     throw ConfigError(fmt::format(
         "{} lies in no run's folder: name the configuration of its network with --config",
@@ -40,11 +40,12 @@ std::string configuration_of(const std::string& weights, const std::string& conf
   return near;
 }
 
-void set_model_threads(const FoundWeights& found, int threads, RunConfig& config) {
+void set_model_threads(const train::FoundWeights& found, int threads, config::RunConfig& config) {
   config.run.threads = threads;
   take_threads(found, 1, config);
-  config.run.threads = choose_threads(static_cast<int>(config.run.threads),
-                                      read_surroundings().omp_num_threads, read_topology(), 1);
+  config.run.threads =
+      choose_threads(static_cast<int>(config.run.threads), read_surroundings().omp_num_threads,
+                     device::read_topology(), 1);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -9,7 +9,7 @@
 #include "tutti/config/config.h"
 #include "tutti/train/network/given_weights.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Returns "The folder of a run ...": the argument WEIGHTS of a verb. `example`: a command that has
 /// it.
@@ -24,6 +24,6 @@ std::vector<Flag> model_flags(std::string& config, int& threads);
 std::string configuration_of(const std::string& weights, const std::string& config);
 
 /// Sets run.threads to `threads`, or if that is 0 as take_threads() and choose_threads() do.
-void set_model_threads(const FoundWeights& found, int threads, RunConfig& config);
+void set_model_threads(const train::FoundWeights& found, int threads, config::RunConfig& config);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -19,7 +19,7 @@
 #include "tutti/train/settings/goal.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 class WithoutTarget final : public data::Dataset {
@@ -43,7 +43,7 @@ class WithoutTarget final : public data::Dataset {
 
 /// Returns the input's lines for files of the configured data set's form; none for data sets with a
 /// format of their own.
-std::vector<data::FieldLine> configured_lines(const DataSection& data) {
+std::vector<data::FieldLine> configured_lines(const config::DataSection& data) {
   if (data.dataset == "cosmoflow") return {data::parse_field_line("x: from x as i16 ? ? ? 4")};
   if (data.dataset == "deepcam") return {data::parse_field_line("data: from climate/data whole")};
   if (data.dataset == "cbed" || data.dataset == "stem")
@@ -66,7 +66,7 @@ struct InputLines {
   std::vector<data::FieldLine> configured;  ///< in the configured data set, where it gives them
 };
 
-InputLines input_lines(const RunConfig& config, const UnlabelledFiles& files) {
+InputLines input_lines(const config::RunConfig& config, const UnlabelledFiles& files) {
   std::vector<data::FieldLine> lines = configured_lines(config.data), configured = lines;
   if (lines.empty() && files.fields.empty())
     throw ConfigError(fmt::format(
@@ -116,7 +116,7 @@ void require_arrays(const std::filesystem::path& first, const std::vector<data::
 }
 
 /// Returns the statistics of the data that the network was trained on, by the names of its fields.
-std::vector<data::FieldStatistics> statistics_of(const RunConfig& config,
+std::vector<data::FieldStatistics> statistics_of(const config::RunConfig& config,
                                                  const std::vector<data::FieldLine>& lines) {
   if (!config.data.statistics.empty()) return data::read_statistics(config.data.statistics, lines);
   if (config.data.dataset == "deepcam" && !config.data.dir.empty())
@@ -127,7 +127,7 @@ std::vector<data::FieldStatistics> statistics_of(const RunConfig& config,
 
 /// Returns the training files, which show where samples lie, while inputs alone often do not. Empty
 /// where they do not exist.
-std::vector<std::filesystem::path> training_files(const DataSection& data) {
+std::vector<std::filesystem::path> training_files(const config::DataSection& data) {
   if (data.dataset != "arrays") return {};
   try {
     return data::npy_folders(data::listed_files(data.train_files, data.dir, "data.train_files"),
@@ -138,14 +138,14 @@ std::vector<std::filesystem::path> training_files(const DataSection& data) {
 }
 
 /// Returns model.classes of the run that wrote the weights; 0: not known.
-int64_t trained_outputs(const RunSettings& settings) {
+int64_t trained_outputs(const config::RunSettings& settings) {
   int64_t count = 0;
   if (const auto at = settings.find("model.classes"); at != settings.end())
     std::from_chars(at->second.data(), at->second.data() + at->second.size(), count);
   return count;
 }
 
-int64_t output_count(const RunConfig& config) {
+int64_t output_count(const config::RunConfig& config) {
   if (config.model.classes > 0) return config.model.classes;
   if (config.data.classes > 0) return config.data.classes;
   if (const int known = data::known_dataset(config.data.dataset).classes; known > 0) return known;
@@ -155,9 +155,9 @@ int64_t output_count(const RunConfig& config) {
 }
 
 /// Returns the targets of the configured data set; empty where it cannot be opened.
-std::vector<data::Field> configured_targets(const RunConfig& config) {
+std::vector<data::Field> configured_targets(const config::RunConfig& config) {
   try {
-    return target_fields(config, *open_configured(config, "train"));
+    return train::target_fields(config, *open_configured(config, "train"));
   } catch (const Error& error) {
     log::info("what the network learns is not known from the training set: {}", error.what());
     return {};
@@ -165,7 +165,8 @@ std::vector<data::Field> configured_targets(const RunConfig& config) {
 }
 
 /// Returns a field of class numbers, one a sample, under a name that no input has.
-data::Field class_numbers(const RunConfig& config, const std::vector<data::FieldLine>& inputs) {
+data::Field class_numbers(const config::RunConfig& config,
+                          const std::vector<data::FieldLine>& inputs) {
   std::string name = config.data.target.empty() ? "label" : config.data.target.front();
   if (std::ranges::find(inputs, name, &data::FieldLine::field) != inputs.end()) name += " of it";
   const auto outputs = static_cast<size_t>(output_count(config));
@@ -174,8 +175,8 @@ data::Field class_numbers(const RunConfig& config, const std::vector<data::Field
 
 /// Returns whether undoing the field's transforms needs the data set's own numbers; checkpoints of
 /// earlier versions have none.
-bool takes_statistics(const RunConfig& config, const std::string& field) {
-  for (const data::FieldSteps& steps : field_steps(config.data))
+bool takes_statistics(const config::RunConfig& config, const std::string& field) {
+  for (const data::FieldSteps& steps : train::field_steps(config.data))
     if (steps.field == field)
       for (const data::ValueStep& step : steps.values)
         if ((step.kind == data::ValueStep::Kind::normalise ||
@@ -187,10 +188,11 @@ bool takes_statistics(const RunConfig& config, const std::string& field) {
 
 /// Returns the fields that the network learned. Fields of the checkpoint have the names that the
 /// configuration gives.
-std::vector<data::Field> learned_targets(const RunConfig& config, const FoundWeights& found,
+std::vector<data::Field> learned_targets(const config::RunConfig& config,
+                                         const train::FoundWeights& found,
                                          const std::vector<data::FieldLine>& inputs) {
   const std::vector<std::string>& names = config.data.target;
-  std::vector<data::Field> targets = fields_of(found.learned);
+  std::vector<data::Field> targets = train::fields_of(found.learned);
   const bool lacks =
       targets.empty()
           ? std::ranges::any_of(
@@ -199,7 +201,7 @@ std::vector<data::Field> learned_targets(const RunConfig& config, const FoundWei
               return target.statistics.mean.empty() && target.statistics.least.empty() &&
                      takes_statistics(config, target.name);
             });
-  if (lacks || (targets.empty() && (names.size() > 1 || !tasks_of(config))))
+  if (lacks || (targets.empty() && (names.size() > 1 || !train::tasks_of(config))))
     if (std::vector<data::Field> found_there = configured_targets(config); !found_there.empty())
       targets = std::move(found_there);
   if (targets.empty() && names.size() > 1)
@@ -220,8 +222,9 @@ std::vector<data::Field> learned_targets(const RunConfig& config, const FoundWei
 
 }  // namespace
 
-std::unique_ptr<data::Dataset> open_unlabelled(RunConfig& config, const UnlabelledFiles& files,
-                                               const FoundWeights& found) {
+std::unique_ptr<data::Dataset> open_unlabelled(config::RunConfig& config,
+                                               const UnlabelledFiles& files,
+                                               const train::FoundWeights& found) {
   const auto [lines, configured] = input_lines(config, files);
   const std::vector<std::filesystem::path> places = data::npy_folders(files.files, lines);
   require_arrays(places.front(), lines);
@@ -236,7 +239,7 @@ std::unique_ptr<data::Dataset> open_unlabelled(RunConfig& config, const Unlabell
   return std::make_unique<WithoutTarget>(std::move(inputs), take_targets(config, found, lines));
 }
 
-std::vector<data::Field> take_targets(RunConfig& config, const FoundWeights& found,
+std::vector<data::Field> take_targets(config::RunConfig& config, const train::FoundWeights& found,
                                       const std::vector<data::FieldLine>& inputs) {
   if (config.model.classes == 0) config.model.classes = trained_outputs(found.settings);
   std::vector<data::Field> targets = learned_targets(config, found, inputs);
@@ -245,9 +248,9 @@ std::vector<data::Field> take_targets(RunConfig& config, const FoundWeights& fou
   return targets;
 }
 
-data::SampleWriter input_writer(const RunConfig& config, const data::Dataset& dataset,
+data::SampleWriter input_writer(const config::RunConfig& config, const data::Dataset& dataset,
                                 const std::vector<data::BatchField>& inputs) {
-  std::vector<data::FieldSteps> steps = field_steps(config.data);
+  std::vector<data::FieldSteps> steps = train::field_steps(config.data);
   std::erase_if(steps, [&](const data::FieldSteps& own) {
     return std::ranges::none_of(inputs,
                                 [&](const data::BatchField& in) { return in.field == own.field; });
@@ -255,4 +258,4 @@ data::SampleWriter input_writer(const RunConfig& config, const data::Dataset& da
   return data::SampleWriter(dataset, inputs, steps, static_cast<uint64_t>(config.run.seed));
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

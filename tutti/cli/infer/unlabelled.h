@@ -12,7 +12,7 @@
 #include "tutti/data/transform/sample_writer.h"
 #include "tutti/train/network/given_weights.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 struct UnlabelledFiles {
   std::vector<std::filesystem::path> files;
@@ -29,26 +29,28 @@ struct UnlabelledFiles {
 /// decide. Throws ConfigError where nothing decides it, or which array is meant; throws BadFile.
 /// Targets have the statistics and units that the configuration and its files give, so that
 /// predictions can be converted back to the data's values.
-std::unique_ptr<data::Dataset> open_unlabelled(RunConfig& config, const UnlabelledFiles& files,
-                                               const FoundWeights& found);
+std::unique_ptr<data::Dataset> open_unlabelled(config::RunConfig& config,
+                                               const UnlabelledFiles& files,
+                                               const train::FoundWeights& found);
 
 /// Returns the fields that the network learned, for a set that has only the fields `inputs`, as
 /// above.
-std::vector<data::Field> take_targets(RunConfig& config, const FoundWeights& found,
+std::vector<data::Field> take_targets(config::RunConfig& config, const train::FoundWeights& found,
                                       const std::vector<data::FieldLine>& inputs);
 
 /// Returns images without classes: JPEG and PNG files, or folders of them and of folders, in the
 /// order of their names. Throws ConfigError, and BadFile where there are none.
 std::vector<std::filesystem::path> listed_images(const std::vector<std::string>& entries);
 std::unique_ptr<data::Dataset> open_unlabelled_images(
-    RunConfig& config, const std::vector<std::filesystem::path>& files, const FoundWeights& found);
+    config::RunConfig& config, const std::vector<std::filesystem::path>& files,
+    const train::FoundWeights& found);
 
 /// Opens click logs whose lines may lack the clicks, with the tables of the configuration.
 std::unique_ptr<data::Dataset> open_unlabelled_clicks(
-    const RunConfig& config, const std::vector<std::filesystem::path>& files);
+    const config::RunConfig& config, const std::vector<std::filesystem::path>& files);
 
 /// Returns a writer for the inputs only: the transforms of other fields do not matter.
-data::SampleWriter input_writer(const RunConfig& config, const data::Dataset& dataset,
+data::SampleWriter input_writer(const config::RunConfig& config, const data::Dataset& dataset,
                                 const std::vector<data::BatchField>& inputs);
 
-}  // namespace tutti
+}  // namespace tutti::cli

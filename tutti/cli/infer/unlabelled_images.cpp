@@ -8,7 +8,7 @@
 #include "tutti/data/images/image_set.h"
 #include "tutti/data/open/catalog.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 class ImagesWithoutLabels final : public data::Dataset {
@@ -72,7 +72,8 @@ std::vector<std::filesystem::path> listed_images(const std::vector<std::string>&
 }
 
 std::unique_ptr<data::Dataset> open_unlabelled_images(
-    RunConfig& config, const std::vector<std::filesystem::path>& files, const FoundWeights& found) {
+    config::RunConfig& config, const std::vector<std::filesystem::path>& files,
+    const train::FoundWeights& found) {
   const std::string name = config.data.input.empty() ? "image" : config.data.input.front();
   std::vector<data::Field> fields = {
       {.name = name,
@@ -83,4 +84,4 @@ std::unique_ptr<data::Dataset> open_unlabelled_images(
   return std::make_unique<ImagesWithoutLabels>(files, std::move(fields));
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -11,7 +11,7 @@
 
 #include "tutti/base/visible.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 // O_NONBLOCK belongs to the opened file, which other programs share: so it is opened again. Other
@@ -52,4 +52,4 @@ void ErrorStream::push() {
   kept_.erase(0, taken);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

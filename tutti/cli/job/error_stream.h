@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace tutti {
+namespace tutti::cli {
 
 class ErrorStream {
  public:
@@ -29,4 +29,4 @@ class ErrorStream {
   std::string kept_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::cli

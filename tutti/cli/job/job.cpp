@@ -25,7 +25,7 @@
 #include "tutti/device/cpu/topology.h"
 #include "tutti/trace/record.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 void check_srun(const comm::Launcher& launcher) {
   if (launcher.name != "srun" || launcher.size == 1 || std::getenv("PMIX_RANK") != nullptr ||
@@ -34,7 +34,8 @@ void check_srun(const comm::Launcher& launcher) {
   throw ConfigError(comm::disagreement(launcher, 0, 1, comm::MpiSession::library_version()));
 }
 
-Job::Job(const JobOptions& options) : launcher_(read_launcher()), topology_(read_topology()) {
+Job::Job(const JobOptions& options)
+    : launcher_(read_launcher()), topology_(device::read_topology()) {
   if (const std::string warning = team_warning(topology_); launcher_.rank == 0 && !warning.empty())
     log::warn("{}", warning);
   const int omp_threads = read_surroundings().omp_num_threads;
@@ -76,7 +77,7 @@ Job::Job(const JobOptions& options) : launcher_(read_launcher()), topology_(read
 namespace {
 
 /// Returns the limit of labels: data.classes, or the model's outputs where they are fewer.
-data::ClassLimit class_limit(const RunConfig& config) {
+data::ClassLimit class_limit(const config::RunConfig& config) {
   const int64_t own = data::known_dataset(config.data.dataset).classes;
   const int64_t set = config.data.classes > 0 ? config.data.classes : own;
   if (config.model.classes > 0 && config.model.classes < set)
@@ -84,7 +85,7 @@ data::ClassLimit class_limit(const RunConfig& config) {
   return {.count = config.data.classes};
 }
 
-data::ArraysSpec arrays_spec(const DataSection& data) {
+data::ArraysSpec arrays_spec(const config::DataSection& data) {
   return {.train = data.train_files,
           .validation = data.validation_files,
           .test = data.test_files,
@@ -92,14 +93,14 @@ data::ArraysSpec arrays_spec(const DataSection& data) {
           .statistics = data.statistics};
 }
 
-int64_t samples_of(const RunConfig& config, bool train) {
+int64_t samples_of(const config::RunConfig& config, bool train) {
   if (config.data.dataset == "neurons")
     return train ? config.tracing.seeds : config.tracing.validation_seeds;
   return train ? config.data.generate_train : config.data.generate_test;
 }
 
-data::NeuronSetSpec neuron_spec(const RunConfig& config) {
-  const TracingSection& tracing = config.tracing;
+data::NeuronSetSpec neuron_spec(const config::RunConfig& config) {
+  const config::TracingSection& tracing = config.tracing;
   const auto along = [](const std::vector<int64_t>& axes) {
     return data::Voxels3{axes[0], axes[1], axes[2]};
   };
@@ -110,17 +111,17 @@ data::NeuronSetSpec neuron_spec(const RunConfig& config) {
           .seed = static_cast<uint64_t>(config.data.split_seed)};
 }
 
-data::TextSetSpec text_spec(const RunConfig& config) {
+data::TextSetSpec text_spec(const config::RunConfig& config) {
   using Kind = data::TextSetSpec::Kind;
-  const DataSection& own = config.data;
-  return {.kind = own.tokenizer == TextTokens::bytes ? Kind::bytes : Kind::characters,
+  const config::DataSection& own = config.data;
+  return {.kind = own.tokenizer == config::TextTokens::bytes ? Kind::bytes : Kind::characters,
           .window = own.window,
           .segments = own.segments,
           .cut = own.validation,
           .vocabulary = own.vocabulary};
 }
 
-data::DatasetSpec dataset_spec(const RunConfig& config, const std::string& part) {
+data::DatasetSpec dataset_spec(const config::RunConfig& config, const std::string& part) {
   return {.name = config.data.dataset,
           .dir = config.data.dir,
           .split = part,
@@ -148,12 +149,12 @@ data::ValidationCut cut_text(data::DatasetSpec spec, bool training) {
 
 /// Opens the training set with and without the samples that data.validation takes out. `training`:
 /// it is trained on.
-data::ValidationCut open_cut(const RunConfig& config, bool training) {
+data::ValidationCut open_cut(const config::RunConfig& config, bool training) {
   if (data::has_split(dataset_spec(config, "validation")))
     throw ConfigError(
         fmt::format("data.validation = {}: {} has a validation set of its own; leave the key out",
                     config.data.validation, config.data.dataset));
-  if (is_text(config.data)) return cut_text(dataset_spec(config, "train"), training);
+  if (config::is_text(config.data)) return cut_text(dataset_spec(config, "train"), training);
   auto whole = data::open_dataset(dataset_spec(config, "train"));
   if (std::ranges::any_of(data::parse_field_lines(config.data.fields), [](const auto& line) {
         return line.place == data::FieldLine::Place::cut;
@@ -168,7 +169,7 @@ data::ValidationCut open_cut(const RunConfig& config, bool training) {
 
 }  // namespace
 
-void require_data(const DataSection& data) {
+void require_data(const config::DataSection& data) {
   if (data.dir.empty() && data.dataset != "lattices" && data.train_files.empty())
     throw ConfigError(fmt::format(
         "data.dir is empty: give --data-dir, the folder with the files of {}", data.dataset));
@@ -176,7 +177,7 @@ void require_data(const DataSection& data) {
   if (!data.vocabulary.empty()) require_path("data.vocabulary", data.vocabulary);
 }
 
-std::vector<std::string> configured_parts(const RunConfig& config) {
+std::vector<std::string> configured_parts(const config::RunConfig& config) {
   require_data(config.data);
   std::vector<std::string> parts = {"train"};
   for (const char* part : {"validation", "test"})
@@ -186,11 +187,12 @@ std::vector<std::string> configured_parts(const RunConfig& config) {
   return parts;
 }
 
-std::vector<std::filesystem::path> files_of_part(const RunConfig& config, const std::string& part) {
+std::vector<std::filesystem::path> files_of_part(const config::RunConfig& config,
+                                                 const std::string& part) {
   return data::dataset_files(dataset_spec(config, part));
 }
 
-std::vector<std::filesystem::path> configured_files(const RunConfig& config) {
+std::vector<std::filesystem::path> configured_files(const config::RunConfig& config) {
   std::vector<std::filesystem::path> files;
   for (const std::string& part : configured_parts(config)) {
     const data::DatasetSpec spec = dataset_spec(config, part);
@@ -203,14 +205,15 @@ std::vector<std::filesystem::path> configured_files(const RunConfig& config) {
   return files;
 }
 
-data::ClickSetSpec click_spec(const RunConfig& config) {
+data::ClickSetSpec click_spec(const config::RunConfig& config) {
   return {.rows = config.data.table_rows,
           .bags = config.data.bag_length,
           .weighted = config.data.bag_weights,
           .vocabulary = config.data.vocabulary};
 }
 
-std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& part) {
+std::unique_ptr<data::Dataset> open_configured(const config::RunConfig& config,
+                                               const std::string& part) {
   require_data(config.data);
   if (config.data.validation > 0 && part != "test") {
     data::ValidationCut cut = open_cut(config, false);
@@ -219,7 +222,7 @@ std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const st
   return data::open_dataset(dataset_spec(config, part));
 }
 
-ConfiguredData open_configured(const RunConfig& config, const VolumeReading& volumes) {
+ConfiguredData open_configured(const config::RunConfig& config, const VolumeReading& volumes) {
   require_data(config.data);
   ConfiguredData data;
   const auto open = [&](const std::string& part) {
@@ -273,12 +276,12 @@ ConfiguredData open_configured(const RunConfig& config, const VolumeReading& vol
 }
 
 std::string machine_line() {
-  const Topology topology = read_topology();
+  const device::Topology topology = device::read_topology();
   return fmt::format("{}, {} cores, {:.1f} GiB", topology.cpu_model, topology.cores,
                      static_cast<double>(topology.memory_bytes) / (1 << 30));
 }
 
-std::string binding_line(const Topology& topology) {
+std::string binding_line(const device::Topology& topology) {
   return topology.bound_cores < topology.cores
              ? fmt::format("bound to {} of {} cores", topology.bound_cores, topology.cores)
              : "not bound";
@@ -298,8 +301,8 @@ std::filesystem::path tuning_file(const std::string& setting) {
   if (folder.empty()) return {};
   // The key contains the build itself, not only its commit: kernels change between two commits, and
   // measurements of the old ones would hide the new.
-  const uint64_t key = fnv1a(read_topology().cpu_model + onednn_version() + onednn_effective_isa() +
-                             version_short() + build_id());
+  const uint64_t key = fnv1a(device::read_topology().cpu_model + backend::onednn_version() +
+                             backend::onednn_effective_isa() + version_short() + build_id());
   return folder / fmt::format("tuning-{:016x}.txt", key);
 }
 
@@ -307,9 +310,9 @@ double process_start_time() {
   double up = 0;
   std::ifstream("/proc/uptime") >> up;
   const auto self = process_state(getpid());
-  if (!self || up <= 0) return unix_now();
+  if (!self || up <= 0) return trace::unix_now();
   const auto ticks = static_cast<double>(self->began);
-  return unix_now() - (up - ticks / static_cast<double>(sysconf(_SC_CLK_TCK)));
+  return trace::unix_now() - (up - ticks / static_cast<double>(sysconf(_SC_CLK_TCK)));
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

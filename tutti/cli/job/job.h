@@ -18,7 +18,7 @@
 #include "tutti/device/cpu/topology.h"
 #include "tutti/train/settings/run_data.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 struct JobOptions {
   double timeout = 60;         ///< seconds, for every wait
@@ -41,14 +41,14 @@ class Job {
   explicit Job(const JobOptions& options);
   comm::Communicator& communicator() const { return *communicator_; }
   const comm::Launcher& launcher() const { return launcher_; }
-  const Topology& topology() const { return topology_; }
+  const device::Topology& topology() const { return topology_; }
   int threads() const { return threads_; }
   /// "1 thread on core 5"; empty for a single rank.
   const std::string& progress() const { return progress_; }
 
  private:
   comm::Launcher launcher_;
-  Topology topology_;
+  device::Topology topology_;
   int threads_ = 1;
   std::string progress_;
   std::optional<comm::MpiSession> session_;
@@ -56,23 +56,25 @@ class Job {
 };
 
 /// Throws ConfigError where keys do not say where the data is, or name files that do not exist.
-void require_data(const DataSection& data);
+void require_data(const config::DataSection& data);
 
 /// Returns the existing parts of the configured data set: of "train", "validation" and "test".
 /// Validation samples are the data set's own, or data.validation takes them from the training set.
-std::vector<std::string> configured_parts(const RunConfig& config);
+std::vector<std::string> configured_parts(const config::RunConfig& config);
 
 /// Opens one part. Throws ConfigError where there is no part of that name, or where labels exceed
 /// data.classes or model.classes, naming file, record, label and key.
-std::unique_ptr<data::Dataset> open_configured(const RunConfig& config, const std::string& part);
+std::unique_ptr<data::Dataset> open_configured(const config::RunConfig& config,
+                                               const std::string& part);
 
 /// Returns how click logs are read, without their files.
-data::ClickSetSpec click_spec(const RunConfig& config);
+data::ClickSetSpec click_spec(const config::RunConfig& config);
 
 /// Returns the files of one part.
-std::vector<std::filesystem::path> files_of_part(const RunConfig& config, const std::string& part);
+std::vector<std::filesystem::path> files_of_part(const config::RunConfig& config,
+                                                 const std::string& part);
 /// Returns the files of all existing parts, below data.dir.
-std::vector<std::filesystem::path> configured_files(const RunConfig& config);
+std::vector<std::filesystem::path> configured_files(const config::RunConfig& config);
 
 /// The data of a training run: all existing parts.
 struct ConfiguredData {
@@ -81,7 +83,9 @@ struct ConfiguredData {
   /// The tokenizer of the training text, where it is known; for pairs the target's, and the
   /// source's.
   std::optional<data::Tokenizer::Files> tokenizer{}, source_tokenizer{};
-  RunData view() const { return {train.get(), validation.get(), test.get(), canvases.get()}; }
+  train::RunData view() const {
+    return {train.get(), validation.get(), test.get(), canvases.get()};
+  }
 };
 
 /// How volumes of neurons are read.
@@ -91,13 +95,13 @@ struct VolumeReading {
 };
 
 /// Opens all existing parts. Their samples must be of one size.
-ConfiguredData open_configured(const RunConfig& config, const VolumeReading& volumes = {});
+ConfiguredData open_configured(const config::RunConfig& config, const VolumeReading& volumes = {});
 
 /// Returns "Intel Xeon, 2 cores, 23.5 GiB": the line that goes with every measurement.
 std::string machine_line();
 
 /// Returns "bound to 1 of 2 cores" or "not bound" for the calling process.
-std::string binding_line(const Topology& topology);
+std::string binding_line(const device::Topology& topology);
 
 /// Returns the file in which measurements on this machine are kept between runs, for plan.tuning =
 /// `setting`: for "auto" it is in the user's cache folder (TUTTI_CACHE_DIR, XDG_CACHE_HOME/tutti or
@@ -107,4 +111,4 @@ std::filesystem::path tuning_file(const std::string& setting);
 /// Returns the Unix time at which this process started, as the kernel reports it.
 double process_start_time();
 
-}  // namespace tutti
+}  // namespace tutti::cli

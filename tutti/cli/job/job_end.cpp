@@ -13,7 +13,7 @@
 #include "tutti/cli/job/signals.h"
 #include "tutti/cli/job/start_obstacles.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 constexpr size_t kVoices = 4;  // ranks with different errors that are printed
@@ -199,4 +199,4 @@ std::string signal_text(int signal) {
   return fmt::format("signal {} ({})", signal, strsignal(signal));
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -13,7 +13,7 @@
 #include "tutti/cli/job/lifetime.h"
 #include "tutti/cli/job/rank_table.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 struct JobEnd {
   /// Ranks that ended without leaving a code and without an order from the launcher, before another
@@ -50,4 +50,4 @@ std::string why_stopped(bool trains, int signal);
 /// Returns "signal 15 (Terminated)", for messages.
 std::string signal_text(int signal);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -9,7 +9,7 @@
 
 #include "tutti/base/expect_text.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 constexpr int exited(int code) { return code << 8; }  // as in waitpid's status
@@ -167,4 +167,4 @@ TEST(JobEnd, ALauncherThatWasKilledOnPurposeIsNoNews) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

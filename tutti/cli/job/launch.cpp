@@ -32,7 +32,7 @@
 #include "tutti/cli/job/rank_table.h"
 #include "tutti/comm/transport/mpi/session.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 std::string find_in_path(const std::string& program) {
@@ -155,11 +155,12 @@ Surroundings read_surroundings() {
   return s;
 }
 
-int cores_for_ranks(const Topology& topology) {
+int cores_for_ranks(const device::Topology& topology) {
   return std::min(topology.bound_cores, topology.usable_cores());
 }
 
-int choose_threads(int requested, int omp_num_threads, const Topology& topology, int local_ranks) {
+int choose_threads(int requested, int omp_num_threads, const device::Topology& topology,
+                   int local_ranks) {
   CHECK(local_ranks > 0);
   if (requested > 0) return requested;
   const int cores = topology.usable_cores(), most = cores * kMostRanksPerCore;
@@ -172,7 +173,7 @@ int choose_threads(int requested, int omp_num_threads, const Topology& topology,
   return std::max(1, std::min(topology.cores_of_team(), topology.usable_cores() / local_ranks));
 }
 
-std::string team_warning(const Topology& topology) {
+std::string team_warning(const device::Topology& topology) {
   if (topology.cores_of_team() >= topology.bound_cores) return "";
   std::vector<std::string> set;
   for (const char* name : {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"})
@@ -183,7 +184,7 @@ std::string team_warning(const Topology& topology) {
       fmt::join(set, ", "), topology.cores_of_team(), topology.bound_cores);
 }
 
-void check_ranks_per_core(int ranks, bool oversubscribe, const Topology& topology) {
+void check_ranks_per_core(int ranks, bool oversubscribe, const device::Topology& topology) {
   const int cores = cores_for_ranks(topology);
   if (oversubscribe || ranks <= cores * kMostRanksPerCore) return;
   throw ConfigError(fmt::format(
@@ -192,7 +193,7 @@ void check_ranks_per_core(int ranks, bool oversubscribe, const Topology& topolog
       ranks, cores, cores == 1 ? "" : "s", kMostRanksPerCore));
 }
 
-void check_threads_per_core(int threads, bool oversubscribe, const Topology& topology) {
+void check_threads_per_core(int threads, bool oversubscribe, const device::Topology& topology) {
   const int cores = topology.usable_cores();  // cores of the node: a launcher may bind a rank
                                               // elsewhere
   if (oversubscribe || threads <= cores * kMostRanksPerCore) return;
@@ -203,7 +204,7 @@ void check_threads_per_core(int threads, bool oversubscribe, const Topology& top
 }
 
 Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<std::string>& command,
-                   const Topology& topology, const Surroundings& surroundings) {
+                   const device::Topology& topology, const Surroundings& surroundings) {
   if (surroundings.mpirun.empty())
     throw ConfigError(
         "--ranks needs mpirun, which is not in PATH: install it (Debian: openmpi-bin), load the "
@@ -310,7 +311,7 @@ std::optional<int> launch_ranks(int ranks, const RankThreads& requested, int lau
     return std::nullopt;
   }
   if (ranks <= 1) return std::nullopt;
-  const Topology topology = read_topology();
+  const device::Topology topology = device::read_topology();
   if (const std::string warning = team_warning(topology); !warning.empty())
     log::warn("{}", warning);
   const Launch launch = plan_launch(ranks, requested, own_command(), topology, read_surroundings());
@@ -319,4 +320,4 @@ std::optional<int> launch_ranks(int ranks, const RankThreads& requested, int lau
   return run_launch(launch, patience);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -10,7 +10,7 @@
 #include "tutti/cli/job/supervise.h"
 #include "tutti/device/cpu/topology.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// The inputs of the launch besides the machine; read_surroundings() gathers them once, tests set
 /// them directly.
@@ -45,17 +45,18 @@ struct Launch {
 
 /// Returns the cores of this node that ranks started from this process may use: the cores of its
 /// binding, and no more than the quota of its control groups.
-int cores_for_ranks(const Topology& topology);
+int cores_for_ranks(const device::Topology& topology);
 
 /// Returns the compute threads of a rank: `requested`, else OMP_NUM_THREADS, else the cores divided
 /// by the ranks of this node, and never more than the cores the launcher bound this rank to, or
 /// than OpenMP's variables leave to a team; at least 1. An OMP_NUM_THREADS of more than
 /// kMostRanksPerCore threads a core counts as that many, with a warning.
-int choose_threads(int requested, int omp_num_threads, const Topology& topology, int local_ranks);
+int choose_threads(int requested, int omp_num_threads, const device::Topology& topology,
+                   int local_ranks);
 
 /// Names the OpenMP variables that leave compute threads fewer cores than the process may use, and
 /// a remedy; empty: there are none.
-std::string team_warning(const Topology& topology);
+std::string team_warning(const device::Topology& topology);
 
 /// The requested threads of a rank.
 struct RankThreads {
@@ -71,16 +72,16 @@ struct RankThreads {
 constexpr int kMostRanksPerCore = 8;
 
 /// Throws ConfigError for too many ranks a core, unless `oversubscribe` allows them.
-void check_ranks_per_core(int ranks, bool oversubscribe, const Topology& topology);
+void check_ranks_per_core(int ranks, bool oversubscribe, const device::Topology& topology);
 
 /// Checks run.threads of one rank in the same way, where 0 leaves the number to tutti.
-void check_threads_per_core(int threads, bool oversubscribe, const Topology& topology);
+void check_threads_per_core(int threads, bool oversubscribe, const device::Topology& topology);
 
 /// Plans how to start `ranks` processes of `command` on this node: with Open MPI 4 or 5, or with
 /// MPICH and its relatives. Throws ConfigError when no launcher was found, and for too many ranks a
 /// core.
 Launch plan_launch(int ranks, const RankThreads& requested, const std::vector<std::string>& command,
-                   const Topology& topology, const Surroundings& surroundings);
+                   const device::Topology& topology, const Surroundings& surroundings);
 
 /// Runs the launch, and returns the exit code as supervise() does. If this process dies, the ranks
 /// are ended too. Throws DeviceError when the command cannot be started.
@@ -96,4 +97,4 @@ std::vector<std::string> own_command();
 std::optional<int> launch_ranks(int ranks, const RankThreads& requested, int launcher_size,
                                 const Patience& patience = {});
 
-}  // namespace tutti
+}  // namespace tutti::cli

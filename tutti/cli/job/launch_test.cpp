@@ -14,13 +14,13 @@
 #include "tutti/base/expect_text.h"
 #include "tutti/base/refused_calls.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 using Words = std::vector<std::string>;
 
-Topology machine(int cores) {
-  Topology t;
+device::Topology machine(int cores) {
+  device::Topology t;
   t.cores = t.bound_cores = t.hardware_threads = cores;
   return t;
 }
@@ -32,7 +32,7 @@ TEST(Threads, FromFlagThenVariableThenCores) {
   EXPECT_EQ(choose_threads(0, 0, machine(8), 2), 4);
   EXPECT_EQ(choose_threads(0, 0, machine(8), 3), 2);
   EXPECT_EQ(choose_threads(0, 0, machine(2), 5), 1);
-  Topology bound = machine(8);
+  device::Topology bound = machine(8);
   bound.bound_cores = 2;  // the launcher bound this rank
   EXPECT_EQ(choose_threads(0, 0, bound, 1), 2);
   bound.bound_cores = 4;  // the launcher bound it to a socket that two ranks share
@@ -102,7 +102,7 @@ TEST(PlanLaunch, RespectsTheUsersChoices) {
       with_refused({SYS_sched_setaffinity}, EPERM, [] { return !read_surroundings().may_bind; }),
       0);
   EXPECT_TRUE(read_surroundings().may_bind);
-  Topology pinned = machine(8);
+  device::Topology pinned = machine(8);
   pinned.bound_cores = 4;
   const Launch inside = plan_launch(2, {}, {"t"}, pinned, kOpenMpi);
   EXPECT_EQ(std::count(inside.command.begin(), inside.command.end(), "none"), 1);
@@ -241,8 +241,8 @@ TEST(RunLaunch, PassesExitCodesAndEnvironment) {
 
 TEST(RunLaunch, UnderTheRealMpirun) {
   const auto run = [](int ranks, const std::string& script) {
-    return run_launch(plan_launch(ranks, {.threads = 1}, {"/bin/sh", "-c", script}, read_topology(),
-                                  read_surroundings()));
+    return run_launch(plan_launch(ranks, {.threads = 1}, {"/bin/sh", "-c", script},
+                                  device::read_topology(), read_surroundings()));
   };
   EXPECT_EQ(run(2, "test \"$OMP_NUM_THREADS\" = 1"), 0);
   EXPECT_EQ(run(2, "exit 75"), 75);
@@ -262,4 +262,4 @@ TEST(OwnCommand, NamesTheProgram) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

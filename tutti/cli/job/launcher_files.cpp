@@ -12,7 +12,7 @@
 #include "tutti/base/number.h"
 #include "tutti/base/process_state.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -90,4 +90,4 @@ void remove_old_session(pid_t process, fs::path temporary) noexcept {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace tutti {
+namespace tutti::cli {
 
 /// The places of the files, as the launcher gave them to a rank.
 struct LauncherFiles {
@@ -35,4 +35,4 @@ void remove_launcher_files(const LauncherFiles& files,
 /// throws.
 void remove_old_session(pid_t process, std::filesystem::path temporary = {}) noexcept;
 
-}  // namespace tutti
+}  // namespace tutti::cli

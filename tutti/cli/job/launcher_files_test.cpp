@@ -12,7 +12,7 @@
 #include "tutti/base/process_state.h"
 #include "tutti/base/scratch_directory.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -74,4 +74,4 @@ TEST(LauncherFiles, AnOldSessionOfTheSameNumberGoes) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 constexpr size_t kFrame = 60;     // least number of characters of the line above and below a banner
@@ -124,4 +124,4 @@ std::string LauncherOutput::finish() {
   return std::move(held_);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

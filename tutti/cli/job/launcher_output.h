@@ -11,7 +11,7 @@
 
 #include "tutti/base/visible.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 class LauncherOutput {
  public:
@@ -41,4 +41,4 @@ class LauncherOutput {
   std::string held_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 const std::string kLine(74, '-');
@@ -81,4 +81,4 @@ TEST(LauncherOutput, ControlBytesOfNamesAreShownAndNotObeyed) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -22,7 +22,7 @@
 
 #include "tutti/base/process_state.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 // An mpirun whose hosts all answer ends within a second or two of its ranks. The second rank of its
@@ -167,4 +167,4 @@ void see_launcher_end(const LauncherWatch& watch) {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Remembers which process started this one, and whether this is a rank that watches it. Call it in
 /// main's first lines.
@@ -40,4 +40,4 @@ struct LauncherWatch {
 /// output. Returns when the process no longer exists.
 void see_launcher_end(const LauncherWatch& watch);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -12,7 +12,7 @@
 #include "tutti/base/expect_text.h"
 #include "tutti/base/process_state.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 /// A child in place of mpirun, with a pipe as its error stream.
@@ -125,4 +125,4 @@ TEST(LauncherWatch, IsCalledByItsOwnNameOnly) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -26,7 +26,7 @@
 #include "tutti/comm/control/agree.h"
 #include "tutti/comm/transport/mpi/session.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 // Time for rank 0 to report an error for all ranks, and after it for the cause of an end that
@@ -208,4 +208,4 @@ std::string stopped_early(int signal) {
       signal_name(signal));
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

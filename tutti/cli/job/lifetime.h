@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Prepares the process; main's first line. From here on
 /// - a process that a launcher started ends when the launcher does, even if it is stopped;
@@ -41,4 +41,4 @@ void write_error(std::string_view text);
 /// Returns "stopped by signal 15 (SIGTERM) before the first step: ...".
 std::string stopped_early(int signal);
 
-}  // namespace tutti
+}  // namespace tutti::cli

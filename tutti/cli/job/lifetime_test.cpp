@@ -22,7 +22,7 @@
 #include "tutti/base/scratch_directory.h"
 #include "tutti/cli/program.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 TEST(WriteError, WaitsForAStreamThatIsNotToWait) {
@@ -148,4 +148,4 @@ TEST(BeginProcess, MayOpenAsManyFilesAsTheHardLimitAllows) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

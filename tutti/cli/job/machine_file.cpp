@@ -12,7 +12,7 @@
 #include "tutti/cli/config/config_paths.h"
 #include "tutti/data/file/text_file.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 /// A table of the file: reads its numbers, and checks that it holds nothing else.
@@ -153,4 +153,4 @@ comm::Machine read_machine(const std::filesystem::path& path) {
   return machine;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

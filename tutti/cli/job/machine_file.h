@@ -5,10 +5,10 @@
 
 #include "tutti/comm/cost/machine.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Throws ConfigError with file and line for an invalid description, IoError where the file cannot
 /// be read.
 comm::Machine read_machine(const std::filesystem::path& path);
 
-}  // namespace tutti
+}  // namespace tutti::cli

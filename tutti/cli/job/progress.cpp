@@ -7,7 +7,7 @@
 
 #include "tutti/base/numeric/hash.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 int count_progress_threads(const std::string& setting, int compute_threads, int cores) {
   if (setting == "auto") return cores > compute_threads ? 1 : 0;
@@ -39,11 +39,12 @@ ProgressChoice choose_progress(const std::string& setting, int compute_threads,
   return choice;
 }
 
-int cores_of_rank(const Topology& topology, int local_ranks) {
+int cores_of_rank(const device::Topology& topology, int local_ranks) {
   return std::min(topology.bound_cores, topology.usable_cores() / local_ranks);
 }
 
-std::vector<int> own_processors(comm::Communicator& communicator, const Topology& topology) {
+std::vector<int> own_processors(comm::Communicator& communicator,
+                                const device::Topology& topology) {
   const std::vector<int>& bound = topology.bound_processors;
   const std::vector<uint64_t> bindings = communicator.allgather_value(
       fnv1a(fmt::format("{} {}", communicator.host(), fmt::join(bound, ","))));
@@ -58,7 +59,7 @@ std::vector<int> own_processors(comm::Communicator& communicator, const Topology
 }
 
 ProgressChoice start_progress(comm::Communicator& communicator, const std::string& setting,
-                              int compute_threads, const Topology& topology) {
+                              int compute_threads, const device::Topology& topology) {
   if (communicator.size() == 1) return {};
   ProgressChoice choice =
       choose_progress(setting, compute_threads, own_processors(communicator, topology));
@@ -81,4 +82,4 @@ std::string progress_setting_error(const std::string& setting) {
              : fmt::format("expected auto or a number of threads, got '{}'", setting);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

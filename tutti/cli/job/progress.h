@@ -8,7 +8,7 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/device/cpu/topology.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 struct ProgressChoice {
   std::vector<int> processors;  ///< for comm::Progress: one a thread
@@ -28,18 +28,18 @@ ProgressChoice choose_progress(const std::string& setting, int compute_threads,
 
 /// Returns the cores that a rank may count on when `local_ranks` share the node, some of them
 /// perhaps the same binding.
-int cores_of_rank(const Topology& topology, int local_ranks);
+int cores_of_rank(const device::Topology& topology, int local_ranks);
 
 /// Returns processors that are this rank's own, one of each core: its part of its binding if other
 /// ranks have the same one. Collective.
-std::vector<int> own_processors(comm::Communicator& communicator, const Topology& topology);
+std::vector<int> own_processors(comm::Communicator& communicator, const device::Topology& topology);
 
 /// Gives this rank its progress threads. If the MPI library does not allow them, it polls instead,
 /// and the choice is doubtful and gives the reason. Does nothing for a single rank. Collective.
 ProgressChoice start_progress(comm::Communicator& communicator, const std::string& setting,
-                              int compute_threads, const Topology& topology);
+                              int compute_threads, const device::Topology& topology);
 
 /// Returns what is wrong with a setting, for flags; empty if nothing is.
 std::string progress_setting_error(const std::string& setting);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -4,7 +4,7 @@
 
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 constexpr int kNoCore = comm::Progress::kNoCore;
@@ -39,7 +39,7 @@ TEST(ChooseProgress, ANumberIsANumber) {
 
 TEST(OwnProcessors, RanksWithTheSameBindingDivideIt) {
   comm::run_ranks(4, [](comm::Communicator& c) {
-    Topology t;
+    device::Topology t;
     t.cores = 8;
     t.bound_processors = {0, 1, 2, 3, 4, 5, 6, 7};
     t.bound_cores = 8;
@@ -60,4 +60,4 @@ TEST(OwnProcessors, RanksWithTheSameBindingDivideIt) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

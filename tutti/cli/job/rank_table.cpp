@@ -18,7 +18,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/file_calls.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 constexpr char kTableName[] = "tutti-ranks";
@@ -189,4 +189,4 @@ bool own_row::end(int code, std::string_view message, int signal, bool waited) n
   return true;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

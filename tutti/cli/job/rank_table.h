@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace tutti {
+namespace tutti::cli {
 
 enum class RankState : int {
   absent,     ///< its program has not begun
@@ -92,4 +92,4 @@ void note_sent_off() noexcept;
 bool end(int code, std::string_view message, int signal = 0, bool waited = false) noexcept;
 }  // namespace own_row
 
-}  // namespace tutti
+}  // namespace tutti::cli

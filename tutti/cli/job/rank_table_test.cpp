@@ -13,7 +13,7 @@
 
 #include "tutti/base/refused_calls.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 // Runs in a process of its own, because a process has one row for its life.
@@ -144,4 +144,4 @@ TEST(RankTable, ARankThatJoinsLateFindsTheJobCalledOff) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -8,7 +8,7 @@
 #include "tutti/base/process_state.h"
 #include "tutti/cli/job/job_end.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 void RankWatch::look(bool ending) {
   std::vector<int> now_gone;
@@ -63,4 +63,4 @@ void RankWatch::signal(int number) const {
   for (const int rank : alive()) kill(table_.row(rank).process, number);
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -6,7 +6,7 @@
 
 #include "tutti/cli/job/rank_table.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 class RankWatch {
  public:
@@ -47,4 +47,4 @@ class RankWatch {
   std::vector<int> first_gone_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::cli

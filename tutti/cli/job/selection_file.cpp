@@ -9,7 +9,7 @@
 #include "tutti/comm/control/agree.h"
 #include "tutti/data/file/text_file.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 std::string table_text(const std::string& path) {
@@ -36,4 +36,4 @@ void use_selection(comm::Communicator& communicator, const std::string& path) {
   communicator.planner().set_selection(parse(text, path));
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -5,7 +5,7 @@
 
 #include "tutti/comm/communicator.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Returns the table in `path` followed by the built-in one; only the built-in one for an empty
 /// path. Throws IoError, and ConfigError with file and line.
@@ -15,4 +15,4 @@ comm::Selection read_selection(const std::string& path);
 /// the same text.
 void use_selection(comm::Communicator& communicator, const std::string& path);
 
-}  // namespace tutti
+}  // namespace tutti::cli

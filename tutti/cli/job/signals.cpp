@@ -10,7 +10,7 @@
 #include "tutti/cli/job/launcher_watch.h"
 #include "tutti/cli/job/rank_table.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 std::atomic<int> received{0};
@@ -133,4 +133,4 @@ void SignalFlags::ignore_from_now() noexcept { saved = true; }
 
 int SignalFlags::signal_number() const noexcept { return received.load(std::memory_order_relaxed); }
 
-}  // namespace tutti
+}  // namespace tutti::cli

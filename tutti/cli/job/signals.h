@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <memory>
 
-namespace tutti {
+namespace tutti::cli {
 
 struct StartSignals {
   bool trains = false;  ///< the process ends with 75, to be started again; otherwise with a shell's
@@ -49,4 +49,4 @@ class SignalFlags {
   stack_t stack_before_{};
 };
 
-}  // namespace tutti
+}  // namespace tutti::cli

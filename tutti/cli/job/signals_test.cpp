@@ -10,7 +10,7 @@
 #include "tutti/cli/job/launcher_watch.h"
 #include "tutti/cli/job/rank_table.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 // Tests this both while a rank starts and while it trains.
 TEST(SignalFlags, ARankKnowsWhetherItsLauncherHasToldItToEnd) {
@@ -144,4 +144,4 @@ TEST(SignalFlagsDeathTest, FormerHandlersReturn) {
       testing::KilledBySignal(SIGTERM), "");
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

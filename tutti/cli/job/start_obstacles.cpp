@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 // An Open MPI job of two ranks needs some hundred KiB.
@@ -74,4 +74,4 @@ std::string start_obstacles() {
   return found;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

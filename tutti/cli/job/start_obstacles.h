@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-namespace tutti {
+namespace tutti::cli {
 
 /// For jobs in which no rank came further than MPI's start: returns what is wrong with the folder
 /// for temporary files, with the network or with limits, as text to append to a sentence; empty
@@ -14,4 +14,4 @@ std::string start_obstacles();
 /// Returns what keeps MPI from keeping its files in this folder; empty: nothing.
 std::string obstacle_of_folder(const std::filesystem::path& folder);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -9,7 +9,7 @@
 #include "tutti/base/refused_calls.h"
 #include "tutti/base/scratch_directory.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -37,4 +37,4 @@ TEST(StartObstacles, NamesAFolderThatMpiCannotUse) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -25,7 +25,7 @@
 #include "tutti/cli/job/signals.h"
 #include "tutti/cli/job/start_obstacles.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -396,4 +396,4 @@ int supervise(const Supervised& job, const RankTable& table, const Patience& pat
   return Supervision(job, table, patience).run();
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

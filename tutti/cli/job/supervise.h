@@ -10,7 +10,7 @@
 
 #include "tutti/cli/job/rank_table.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 struct Patience {
   /// comm.timeout_s: if a process of the job stays stopped (SIGSTOP), perhaps no other process
@@ -41,4 +41,4 @@ sigset_t supervised_signals();
 /// If the ranks here have failed and ended, a launcher that waits for a silent host is killed.
 int supervise(const Supervised& job, const RankTable& table, const Patience& patience);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -9,7 +9,7 @@
 #include "tutti/cli/job/supervise.h"
 #include "tutti/cli/job/supervised_job.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 TEST(Supervise, AStopBeforeTheFirstStepEndsTheJob) {
@@ -366,4 +366,4 @@ TEST(Supervise, AfterAWarningItWaitsOnWhereThatIsAsked) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

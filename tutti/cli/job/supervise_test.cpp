@@ -7,7 +7,7 @@
 #include "tutti/base/patience.h"
 #include "tutti/cli/job/supervised_job.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 TEST(Supervise, TheRanksCodeIsTheJobs) {
@@ -176,4 +176,4 @@ TEST(Supervise, ALauncherThatBringsNoRankIsEnded) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -19,7 +19,7 @@
 #include "tutti/base/process_state.h"
 #include "tutti/cli/job/supervise.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 struct Ended {
   int code = 0;
@@ -149,4 +149,4 @@ inline size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -1,7 +1,7 @@
 // Replaces gloo_peer.cpp where Gloo was not found.
 #include "tutti/cli/peers/peer.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 const PeerKind gloo_peer{
     .name = "Gloo",
@@ -9,4 +9,4 @@ const PeerKind gloo_peer{
     .processes = true,
     .open = nullptr};
 
-}  // namespace tutti
+}  // namespace tutti::cli

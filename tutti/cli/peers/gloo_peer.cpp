@@ -21,7 +21,7 @@
 #include "tutti/base/error.h"
 #include "tutti/cli/peers/peer.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 using comm::Collective;
@@ -212,4 +212,4 @@ const PeerKind gloo_peer{.name = "Gloo",
                            return std::make_unique<GlooPeer>(communicator);
                          }};
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -5,7 +5,7 @@
 
 #include "tutti/comm/transport/mpi/mpi_call.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 std::optional<MPI_Datatype> mpi_type_of(comm::Element element, bool moved_only) {
@@ -70,4 +70,4 @@ std::function<void()> native_collective(const comm::Task& task, comm::Element el
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -7,7 +7,7 @@
 #include "tutti/comm/schedule/element.h"
 #include "tutti/comm/schedule/schedule.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Returns a blocking call of the MPI library over all ranks of MPI_COMM_WORLD that does `task`
 /// (equal parts only), from `input` to `output`; empty where MPI has no such type or operation
@@ -15,4 +15,4 @@ namespace tutti {
 std::function<void()> native_collective(const comm::Task& task, comm::Element element,
                                         comm::ReduceOp op, const void* input, void* output);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -1,7 +1,7 @@
 // Replaces oneccl_peer.cpp where oneCCL was not found.
 #include "tutti/cli/peers/peer.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 const PeerKind oneccl_peer{.name = "oneCCL",
                            .absent =
@@ -10,4 +10,4 @@ const PeerKind oneccl_peer{.name = "oneCCL",
                            .processes = true,
                            .open = nullptr};
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -11,7 +11,7 @@
 #include "tutti/base/error.h"
 #include "tutti/cli/peers/peer.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 using comm::Collective;
@@ -129,4 +129,4 @@ const PeerKind oneccl_peer{.name = "oneCCL",
                              return std::make_unique<OneCclPeer>(communicator);
                            }};
 
-}  // namespace tutti
+}  // namespace tutti::cli

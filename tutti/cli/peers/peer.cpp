@@ -10,7 +10,7 @@
 #include "tutti/base/error.h"
 #include "tutti/cli/peers/native_mpi.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 const std::array<const PeerKind*, 4> kKinds{&memcpy_peer, &mpi_peer, &gloo_peer, &oneccl_peer};
@@ -84,4 +84,4 @@ std::vector<const PeerKind*> peers_named(std::string_view names, bool processes)
   return found;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -13,7 +13,7 @@
 
 #include "tutti/comm/communicator.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Not thread-safe. Must be destroyed before the communicator that it was opened with.
 class Peer {
@@ -47,4 +47,4 @@ extern const PeerKind memcpy_peer, mpi_peer, gloo_peer, oneccl_peer;
 /// name and for one that this build does not have or these ranks cannot use.
 std::vector<const PeerKind*> peers_named(std::string_view names, bool processes);
 
-}  // namespace tutti
+}  // namespace tutti::cli

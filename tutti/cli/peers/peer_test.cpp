@@ -5,7 +5,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 std::vector<std::string> names(std::string_view list, bool processes) {
@@ -34,4 +34,4 @@ TEST(Peers, WhatTheBuildLacksSaysWhatToDo) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

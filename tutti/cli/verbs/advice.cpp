@@ -21,7 +21,7 @@
 #include "tutti/train/settings/specs.h"
 #include "tutti/train/settings/sync_scheme.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 double median_of(std::vector<double> values) {
@@ -30,8 +30,9 @@ double median_of(std::vector<double> values) {
 }
 
 /// Returns the bytes that a rank of one replica holds while it trains, without the data.
-double planned_bytes(const Plan& plan, const Executor& executor, int64_t micro_batches) {
-  const Variables& variables = plan.variables;
+double planned_bytes(const plan::Plan& plan, const plan::Executor& executor,
+                     int64_t micro_batches) {
+  const plan::Variables& variables = plan.variables;
   const auto slots = static_cast<double>(std::bit_width(static_cast<uint64_t>(micro_batches)));
   return static_cast<double>(variables.parameter_bytes + variables.statistic_bytes +
                              variables.table_bytes +
@@ -43,22 +44,22 @@ double planned_bytes(const Plan& plan, const Executor& executor, int64_t micro_b
 /// Facts that do not depend on the batch; the first batch fills them.
 struct NetworkFacts {
   double parameters = 0, weight_bytes = 0, state_bytes = 0, flop_per_sample = 0;
-  std::vector<Bucket> buckets;
+  std::vector<exchange::Bucket> buckets;
   bool has_tables = false;
 };
 
 /// Examines one batch: its plan, and if that fits the memory, its steps.
 BatchAdvice look_at(const AdviceQuestion& question, const data::Dataset& dataset, int64_t batch,
                     NetworkFacts& facts) {
-  const CpuBackend backend;
+  const backend::CpuBackend backend;
   const auto communicator = comm::make_single_communicator();
-  NetworkSpec spec = network_spec(question.config, dataset, batch);
+  train::NetworkSpec spec = train::network_spec(question.config, dataset, batch);
   spec.tuning_file = tuning_file(question.config.plan.tuning);
   spec.warns = false;
-  const size_t before = proportional_bytes();
-  StepBench bench(spec, exchange_settings(question.config.comm), backend, PartGrid(),
+  const size_t before = device::proportional_bytes();
+  StepBench bench(spec, train::exchange_settings(question.config.comm), backend, split::PartGrid(),
                   *communicator);
-  const Plan& plan = bench.network().training;
+  const plan::Plan& plan = bench.network().training;
   BatchAdvice advice{
       .batch = batch,
       .planned_bytes = planned_bytes(plan, bench.executor(), question.config.batch.accumulate)};
@@ -78,7 +79,8 @@ BatchAdvice look_at(const AdviceQuestion& question, const data::Dataset& dataset
   }
   advice.step_seconds = median_of(advice.steps);
   advice.update_seconds = median_of(updates);
-  advice.measured_bytes = static_cast<double>(proportional_bytes()) - static_cast<double>(before);
+  advice.measured_bytes =
+      static_cast<double>(device::proportional_bytes()) - static_cast<double>(before);
   return advice;
 }
 
@@ -86,36 +88,37 @@ BatchAdvice look_at(const AdviceQuestion& question, const data::Dataset& dataset
 /// has equal effect.
 constexpr int64_t kClockSteps = 50;
 
-double seconds_together(const AdviceQuestion& question, const RunConfig& config,
+double seconds_together(const AdviceQuestion& question, const config::RunConfig& config,
                         const Advice& advice, const NetworkFacts& facts, int replicas) {
   // An epoch is as long as the simulation: a scheme that meets once in each epoch does so once.
-  VirtualClock clock({.machine = *question.machine,
-                      .replicas = replicas,
-                      .seed = static_cast<uint64_t>(config.run.seed),
-                      .flop = advice.flop,
-                      .buckets = facts.buckets,
-                      .state_bytes = facts.state_bytes,
-                      .sync = replicas > 1 ? meeting_settings(config, kClockSteps) : std::nullopt});
+  sync::VirtualClock clock(
+      {.machine = *question.machine,
+       .replicas = replicas,
+       .seed = static_cast<uint64_t>(config.run.seed),
+       .flop = advice.flop,
+       .buckets = facts.buckets,
+       .state_bytes = facts.state_bytes,
+       .sync = replicas > 1 ? train::meeting_settings(config, kClockSteps) : std::nullopt});
   const std::vector<double> measured(static_cast<size_t>(replicas), advice.compute);
   for (int64_t step = 0; step < kClockSteps; ++step) clock.step(step, measured);
   return clock.seconds();
 }
 
 /// Returns the same where servers hold the weights.
-double seconds_served(const AdviceQuestion& question, const RunConfig& config,
-                      const ServerSettings& servers, const Advice& advice,
+double seconds_served(const AdviceQuestion& question, const config::RunConfig& config,
+                      const train::ServerSettings& servers, const Advice& advice,
                       const NetworkFacts& facts, int replicas) {
   comm::Machine machine = *question.machine;
   if (std::exchange(machine.measured, false)) machine.step_seconds = advice.compute;
-  ServerClock clock({.machine = machine,
-                     .workers = servers.together ? replicas : servers.workers(replicas),
-                     .group = servers.together ? 1 : servers.group_of(replicas),
-                     .seed = static_cast<uint64_t>(config.run.seed),
-                     .flop = advice.flop,
-                     .buckets = facts.buckets,
-                     .servers = servers.servers,
-                     .bound = servers.bound,
-                     .quorum = servers.together ? replicas : 0});
+  sync::ServerClock clock({.machine = machine,
+                           .workers = servers.together ? replicas : servers.workers(replicas),
+                           .group = servers.together ? 1 : servers.group_of(replicas),
+                           .seed = static_cast<uint64_t>(config.run.seed),
+                           .flop = advice.flop,
+                           .buckets = facts.buckets,
+                           .servers = servers.servers,
+                           .bound = servers.bound,
+                           .quorum = servers.together ? replicas : 0});
   const int64_t updates = kClockSteps * (servers.together ? 1 : servers.workers(replicas));
   while (clock.version() < updates) clock.next();
   return clock.seconds();
@@ -123,11 +126,11 @@ double seconds_served(const AdviceQuestion& question, const RunConfig& config,
 
 /// Simulates steps of `workers` replicas: returns their samples/s divided by one replica's. Returns
 /// nothing if groups do not divide them.
-std::optional<double> replayed_speedup(const AdviceQuestion& question, const RunConfig& config,
-                                       const Advice& advice, const NetworkFacts& facts,
-                                       int64_t workers) {
+std::optional<double> replayed_speedup(const AdviceQuestion& question,
+                                       const config::RunConfig& config, const Advice& advice,
+                                       const NetworkFacts& facts, int64_t workers) {
   const int replicas = static_cast<int>(workers);
-  const std::optional<ServerSettings> servers = server_settings(config);
+  const std::optional<train::ServerSettings> servers = train::server_settings(config);
   if (servers && replicas > servers->group && replicas % servers->group != 0) return std::nullopt;
   const double seconds = servers && replicas > 1
                              ? seconds_served(question, config, *servers, advice, facts, replicas)
@@ -142,16 +145,16 @@ void plan_workers(const AdviceQuestion& question, const NetworkFacts& facts, Adv
   // another.
   advice.overhead =
       2 * (machine.between.latency + facts.weight_bytes * machine.between.seconds_per_byte);
-  const StepCost cost{advice.compute, advice.overhead};
-  advice.workers_by_rule = workers_for_efficiency(cost, question.efficiency);
+  const train::StepCost cost{advice.compute, advice.overhead};
+  advice.workers_by_rule = train::workers_for_efficiency(cost, question.efficiency);
   for (const AdvisedScheme& scheme : question.schemes)
     advice.by_clock.push_back({.scheme = scheme.name});
   for (const int64_t workers : question.workers) {
-    WorkerAdvice& line = advice.workers.emplace_back(
-        WorkerAdvice{.workers = workers,
-                     .rule_speedup = planned_speedup(cost, static_cast<double>(workers)),
-                     .servers = servers_to_hide(facts.weight_bytes, workers,
-                                                machine.between.seconds_per_byte, advice.compute)});
+    WorkerAdvice& line = advice.workers.emplace_back(WorkerAdvice{
+        .workers = workers,
+        .rule_speedup = train::planned_speedup(cost, static_cast<double>(workers)),
+        .servers = train::servers_to_hide(facts.weight_bytes, workers,
+                                          machine.between.seconds_per_byte, advice.compute)});
     for (size_t s = 0; s < question.schemes.size(); ++s) {
       const auto speedup =
           replayed_speedup(question, question.schemes[s].config, advice, facts, workers);
@@ -202,20 +205,21 @@ void choose_batch(Advice& advice) {
 }
 
 Advice advise(const AdviceQuestion& question) {
-  RunConfig config = question.config;
+  config::RunConfig config = question.config;
   config.data.generate_when_read = true;
   const auto dataset = open_configured(config, "train");
-  Advice advice{.model = config.model.name,
-                .batch = batch_sizes(config.batch, replica_count(config.run, 1)).local,
-                .micro_batches = config.batch.accumulate,
-                .efficiency = question.efficiency,
-                .memory_bytes = static_cast<double>(question.memory_bytes)};
+  Advice advice{
+      .model = config.model.name,
+      .batch = config::batch_sizes(config.batch, config::replica_count(config.run, 1)).local,
+      .micro_batches = config.batch.accumulate,
+      .efficiency = question.efficiency,
+      .memory_bytes = static_cast<double>(question.memory_bytes)};
   NetworkFacts facts;
   std::vector<int64_t> batches = question.batches;
   batches.push_back(advice.batch);
   std::ranges::sort(batches);
   batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
-  const MachineWatch watch;
+  const device::MachineWatch watch;
   for (const int64_t batch : batches) {
     log::info("batch {}: compiling and timing {} steps", batch, question.steps);
     advice.batches.push_back(look_at(question, *dataset, batch, facts));
@@ -242,4 +246,4 @@ Advice advise(const AdviceQuestion& question) {
   return advice;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -13,16 +13,16 @@
 #include "tutti/config/config.h"
 #include "tutti/trace/machine_use.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// A scheme of meetings between replicas, and the configuration that selects it.
 struct AdvisedScheme {
   std::string name;
-  RunConfig config;
+  config::RunConfig config;
 };
 
 struct AdviceQuestion {
-  RunConfig config;                         ///< with the number of threads chosen
+  config::RunConfig config;                 ///< with the number of threads chosen
   std::vector<AdvisedScheme> schemes = {};  ///< to be replayed on the machine
   std::optional<comm::Machine> machine{};
   double efficiency = 0.8;            ///< the efficiency that workers should reach
@@ -65,7 +65,7 @@ struct Advice {
   std::vector<BatchAdvice> batches{};
   int64_t best_batch = 0;  ///< the smallest of those that fit and are as fast as any; 0: none fits
   std::vector<int64_t> as_fast{};       ///< batches that may be as fast as the fastest
-  MachineUse machine_use{};             ///< while steps were timed
+  trace::MachineUse machine_use{};      ///< while steps were timed
   std::vector<WorkerAdvice> workers{};  ///< with a machine
   std::optional<int64_t> workers_by_rule{};
   /// For a scheme: the most workers, of those examined, that reach the efficiency.
@@ -89,4 +89,4 @@ void choose_batch(Advice& advice);
 std::string advice_text(const Advice& advice);
 Json advice_json(const Advice& advice);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -7,7 +7,7 @@
 #include "tutti/base/expect_text.h"
 #include "tutti/base/json.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 BatchAdvice timed(int64_t batch, std::vector<double> steps) {
@@ -62,4 +62,4 @@ TEST(Advice, OtherWorkIsSaidBeforeTheTimes) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

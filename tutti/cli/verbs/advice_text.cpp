@@ -6,14 +6,14 @@
 #include "tutti/base/json.h"
 #include "tutti/cli/verbs/advice.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 constexpr double kMiB = 1 << 20;
 
 /// Returns the mark after the line of the advised batch.
 const char* mark(const Advice& advice) {
-  if (!disturbance(advice.machine_use).empty()) return "  <- perhaps: see above";
+  if (!trace::disturbance(advice.machine_use).empty()) return "  <- perhaps: see above";
   return advice.as_fast.size() > 1 ? "  <- as fast as any, as far as these steps tell"
                                    : "  <- the fastest";
 }
@@ -88,7 +88,8 @@ std::string advice_text(const Advice& advice) {
       advice.model, advice.parameters, advice.weight_bytes / kMiB,
       advice.micro_batches > 1 ? fmt::format("{} x ", advice.micro_batches) : "", advice.batch,
       advice.flop * 1e-9);
-  if (const std::string sentence = disturbance_sentence(advice.machine_use); !sentence.empty())
+  if (const std::string sentence = trace::disturbance_sentence(advice.machine_use);
+      !sentence.empty())
     text += '\n' + sentence + '\n';
   text += batch_lines(advice);
   if (advice.best_batch == 0) text += "none of them fits\n";
@@ -112,7 +113,7 @@ Json advice_json(const Advice& advice) {
               {"memory_bytes", advice.memory_bytes},
               {"best_batch", advice.best_batch},
               {"as_fast", advice.as_fast}};
-  out.update(machine_json(advice.machine_use));
+  out.update(trace::machine_json(advice.machine_use));
   out["batches"] = Json::array();
   for (const BatchAdvice& line : advice.batches)
     out["batches"].push_back({{"batch", line.batch},
@@ -144,4 +145,4 @@ Json advice_json(const Advice& advice) {
   return out;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -8,7 +8,7 @@
 #include "tutti/base/json.h"
 #include "tutti/cli/bench/measure.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 constexpr size_t kMostGroups = 8;  // groups of differing ranks; only the first of more are shown
@@ -161,4 +161,4 @@ Json doctor_json(const std::vector<Findings>& ranks) {
   return out;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

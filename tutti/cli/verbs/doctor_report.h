@@ -7,7 +7,7 @@
 
 #include "tutti/base/json_forward.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// One fact of one rank.
 struct Fact {
@@ -46,4 +46,4 @@ std::string doctor_text(const std::vector<Findings>& ranks);
 /// texts.
 Json doctor_json(const std::vector<Findings>& ranks);
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -6,7 +6,7 @@
 #include "tutti/base/json.h"
 #include "tutti/cli/bench/measure.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 Findings rank(const std::string& host, int cores, std::vector<std::string> warnings = {}) {
@@ -80,4 +80,4 @@ TEST(DoctorReport, TravelsAsText) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

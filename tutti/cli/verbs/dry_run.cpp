@@ -22,7 +22,7 @@
 #include "tutti/train/loop/rehearsal.h"
 #include "tutti/train/settings/resume_check.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -36,7 +36,7 @@ struct PlannedRanks {
 };
 
 PlannedRanks plan_ranks(int ranks, const RankThreads& requested, const comm::Launcher& launcher) {
-  const Topology topology = read_topology();
+  const device::Topology topology = device::read_topology();
   const Surroundings surroundings = read_surroundings();
   PlannedRanks planned;
   if (launcher.name != "none") {
@@ -52,8 +52,9 @@ PlannedRanks plan_ranks(int ranks, const RankThreads& requested, const comm::Lau
   return planned;
 }
 
-void print_summary(const RunConfig& config, const PlannedRanks& ranks, const ConfiguredData& data,
-                   const Rehearsal& run, const std::string& resume, const std::string& in_the_way) {
+void print_summary(const config::RunConfig& config, const PlannedRanks& ranks,
+                   const ConfiguredData& data, const train::Rehearsal& run,
+                   const std::string& resume, const std::string& in_the_way) {
   std::string fields;
   for (const data::Field& field : data.train->fields())
     fields += (fields.empty() ? "" : ", ") + field.to_string();
@@ -86,20 +87,22 @@ void print_summary(const RunConfig& config, const PlannedRanks& ranks, const Con
 
 /// Returns the folder that the run would use. Another run there stops the start, but not the
 /// rehearsal.
-RunPlace place_beside(RunFolderRequest request, std::string& in_the_way) {
+keep::RunPlace place_beside(keep::RunFolderRequest request, std::string& in_the_way) {
   try {
-    return preview_run_folder(request);
-  } catch (const HoldsRun& refused) {
+    return keep::preview_run_folder(request);
+  } catch (const keep::HoldsRun& refused) {
     in_the_way = refused.what();
   }
   request.fresh = true;
-  return preview_run_folder(request);
+  return keep::preview_run_folder(request);
 }
 
 }  // namespace
 
 std::error_code check_output_folder(const std::string& directory) {
-  const auto refuse = [&](const std::string& reason) { refuse_output_folder(directory, reason); };
+  const auto refuse = [&](const std::string& reason) {
+    keep::refuse_output_folder(directory, reason);
+  };
   std::error_code unreachable;
   fs::path place = fs::absolute(directory, unreachable);
   while (!fs::exists(fs::symlink_status(place, unreachable)) && place.has_relative_path())
@@ -116,22 +119,24 @@ std::error_code check_output_folder(const std::string& directory) {
   return no_links;
 }
 
-void take_data_content(const CheckpointInfo& before, RunSettings& settings) {
-  if (const auto content = before.settings.find(kDataContent); content != before.settings.end())
-    settings[kDataContent] = content->second;
+void take_data_content(const keep::CheckpointInfo& before, config::RunSettings& settings) {
+  if (const auto content = before.settings.find(train::kDataContent);
+      content != before.settings.end())
+    settings[train::kDataContent] = content->second;
 }
 
 int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   const comm::Launcher launcher = read_launcher();
   if (launcher.rank == 0)
     for (const std::string& warning : resolved.warnings_of_training()) log::warn("{}", warning);
-  RunConfig config = resolved.config;
+  config::RunConfig config = resolved.config;
   const PlannedRanks planned = plan_ranks(flags.ranks, flags.requested, launcher);
   config.run.threads = planned.threads;
   config.data.generate_when_read = true;
   (void)read_selection(config.comm.selection);
   std::string in_the_way;
-  const RunPlace place = place_beside(run_folder_request(config, flags.fresh), in_the_way);
+  const keep::RunPlace place =
+      place_beside(keep::run_folder_request(config, flags.fresh), in_the_way);
   config.run.output_dir = place.directory;
   check_output_folder(place.directory);
   if (const std::error_code none = check_output_folder(place.checkpoints);
@@ -140,34 +145,35 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
         "'{}': the file system makes no links ({}): 'best' will be a file with the name of the "
         "best checkpoint",
         place.checkpoints, none.message());
-  check_resume_anyway(flags.resume_anyway, config.checkpoint.resume);
-  std::optional<CheckpointInfo> before;
-  if (!place.resume.empty()) before = verify_checkpoint(place.resume);
-  if (before && config.run.replicas == 0) config.run.replicas = replicas_of(*before);
+  train::check_resume_anyway(flags.resume_anyway, config.checkpoint.resume);
+  std::optional<keep::CheckpointInfo> before;
+  if (!place.resume.empty()) before = keep::verify_checkpoint(place.resume);
+  if (before && config.run.replicas == 0) config.run.replicas = train::replicas_of(*before);
   check_data_path(config);
   const ConfiguredData data = open_configured(config);
-  const CpuBackend backend;
+  const backend::CpuBackend backend;
   std::optional<comm::Machine> machine;
   if (!config.replay.machine.empty()) machine = read_machine(config.replay.machine);
-  const Rehearsal run = rehearse({.config = config,
-                                  .ranks = planned.count,
-                                  .ranks_per_node = planned.per_node,
-                                  .data = data.view(),
-                                  .backend = backend,
-                                  .machine = machine ? &*machine : nullptr,
-                                  .resumes = before.has_value(),
-                                  .first = launcher.rank <= 0});
+  const train::Rehearsal run = train::rehearse({.config = config,
+                                                .ranks = planned.count,
+                                                .ranks_per_node = planned.per_node,
+                                                .data = data.view(),
+                                                .backend = backend,
+                                                .machine = machine ? &*machine : nullptr,
+                                                .resumes = before.has_value(),
+                                                .first = launcher.rank <= 0});
   std::string resume;
   if (before) {
-    RunSettings settings = effective_settings(config, run.replicas, data.view());
+    config::RunSettings settings = train::effective_settings(config, run.replicas, data.view());
     // It is not known yet which replicas will be on which nodes.
-    if (config.data.shuffle == Shuffle::shard || made_when_read(config.data))
+    if (config.data.shuffle == config::Shuffle::shard || config::made_when_read(config.data))
       take_data_content(*before, settings);
-    check_resume(place.resume, *before, settings, flags.resume_anyway);
+    train::check_resume(place.resume, *before, settings, flags.resume_anyway);
     resume = fmt::format("{}, at step {}", place.resume, before->step);
   }
   if (!config.plan.choices_from.empty())
-    (void)verify_checkpoint(checkpoint_at(config.plan.choices_from, "plan.choices_from"));
+    (void)keep::verify_checkpoint(
+        keep::checkpoint_at(config.plan.choices_from, "plan.choices_from"));
   if (launcher.rank > 0) return 0;
   print_summary(config, planned, data, run, resume, in_the_way);
   fmt::print("{}", resolved_toml(resolved));
@@ -176,4 +182,4 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   return 0;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

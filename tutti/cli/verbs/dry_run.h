@@ -10,7 +10,7 @@
 #include "tutti/config/run_settings.h"
 #include "tutti/keep/checkpoint.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Flags of `tutti train` that a dry run uses, besides the configuration.
 struct DryRunFlags {
@@ -27,10 +27,10 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags);
 
 /// Takes the data's identity from the checkpoint, so that it is not compared. A checkpoint of an
 /// earlier version may lack it.
-void take_data_content(const CheckpointInfo& before, RunSettings& settings);
+void take_data_content(const keep::CheckpointInfo& before, config::RunSettings& settings);
 
 /// Checks that a folder can be made there and written into; makes one and removes it again. Throws
 /// IoError. Returns why there can be no symbolic link in it, which a run does without.
 std::error_code check_output_folder(const std::string& directory);
 
-}  // namespace tutti
+}  // namespace tutti::cli

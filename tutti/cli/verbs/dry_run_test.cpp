@@ -4,19 +4,19 @@
 
 #include "tutti/train/settings/resume_check.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 TEST(DryRun, TakesTheDatasContentFromACheckpointThatHasIt) {
-  CheckpointInfo before;
-  RunSettings settings = {{kDataContent, "here"}};
+  keep::CheckpointInfo before;
+  config::RunSettings settings = {{train::kDataContent, "here"}};
   take_data_content(before, settings);  // a checkpoint of an earlier version: check_resume()
                                         // reports it
-  EXPECT_EQ(settings[kDataContent], "here");
-  before.settings[kDataContent] = "there";
+  EXPECT_EQ(settings[train::kDataContent], "here");
+  before.settings[train::kDataContent] = "there";
   take_data_content(before, settings);
-  EXPECT_EQ(settings[kDataContent], "there");
+  EXPECT_EQ(settings[train::kDataContent], "there");
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

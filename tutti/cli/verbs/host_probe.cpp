@@ -25,7 +25,7 @@
 #include "tutti/comm/transport/mpi/session.h"
 #include "tutti/comm/transport/shm/segment.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 std::string read_text(const char* path) {
@@ -154,4 +154,4 @@ MpiProbe probe_mpi() {
                                 : fmt::format("no answer, ended by signal {}", WTERMSIG(status))};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Memory that ranks of this host can share.
 struct SharedMemory {
@@ -47,4 +47,4 @@ struct MpiProbe {
 };
 MpiProbe probe_mpi();
 
-}  // namespace tutti
+}  // namespace tutti::cli

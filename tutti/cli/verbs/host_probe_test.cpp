@@ -7,7 +7,7 @@
 
 #include "tutti/base/scratch_directory.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -44,4 +44,4 @@ TEST(HostProbe, SharedMemoryOfThisHost) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

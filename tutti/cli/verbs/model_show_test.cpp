@@ -16,7 +16,7 @@
 #include "tutti/cli/flags/json_output.h"
 #include "tutti/data/format/array/npy_arrays.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -84,4 +84,4 @@ TEST_F(ModelShow, NeedsNoDataAndSaysWhatIsWrongWithDataThatIsThere) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

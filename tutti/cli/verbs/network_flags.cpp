@@ -8,7 +8,7 @@
 #include "tutti/models/registry.h"
 #include "tutti/models/summary.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 /// Parses "3x32x32".
@@ -31,8 +31,8 @@ std::vector<int64_t> parse_extents(const std::string& text) {
 
 }  // namespace
 
-ModelSpec model_spec(const NetworkChoice& choice) {
-  ModelSpec spec;
+models::ModelSpec model_spec(const NetworkChoice& choice) {
+  models::ModelSpec spec;
   spec.name = choice.model;
   spec.batch = choice.batch;
   spec.classes = choice.classes;
@@ -41,7 +41,7 @@ ModelSpec model_spec(const NetworkChoice& choice) {
   spec.heads = choice.heads;
   if (!choice.input.empty()) spec.input = Shape(std::span<const int64_t>(choice.input));
   if (choice.table_rows > 0) {
-    const ModelInfo& model = find_model(choice.model);
+    const models::ModelInfo& model = models::find_model(choice.model);
     if (model.table_rows.empty())
       throw ConfigError(fmt::format("--table-rows: the model '{}' has no tables", choice.model));
     const auto tables = std::ssize(model.table_rows);
@@ -51,21 +51,22 @@ ModelSpec model_spec(const NetworkChoice& choice) {
          .sample = {tables},
          .rows = std::vector<int64_t>(static_cast<size_t>(tables), choice.table_rows)}};
   }
-  for (const TaskKind task :
-       {TaskKind::classify, TaskKind::segment, TaskKind::regress, TaskKind::language})
+  for (const models::TaskKind task : {models::TaskKind::classify, models::TaskKind::segment,
+                                      models::TaskKind::regress, models::TaskKind::language})
     if (choice.task == name_of(task)) spec.task = task;
-  using enum PointwiseLossKind;
-  for (const PointwiseLossKind loss : {mse, mae, huber, bce_with_logits})
+  using enum ops::PointwiseLossKind;
+  for (const ops::PointwiseLossKind loss : {mse, mae, huber, bce_with_logits})
     if (choice.loss == name_of(loss)) spec.pointwise_loss.kind = loss;
   spec.activations = choice.precision == "bf16" ? DType::bf16 : DType::f32;
   return spec;
 }
 
-int64_t usual_batch(ModelSpec spec) {
+int64_t usual_batch(models::ModelSpec spec) {
   constexpr int64_t kMost = 128, kBytes = int64_t{2} << 30;
   spec.batch = 1;
   int64_t elements = 0;
-  for (const LayerSummary& layer : summarise(spec).layers) elements += layer.output.elements();
+  for (const models::LayerSummary& layer : models::summarise(spec).layers)
+    elements += layer.output.elements();
   const int64_t bytes = elements * static_cast<int64_t>(size_of(spec.activations));
   int64_t batch = kMost;
   while (batch > 1 && batch * bytes > kBytes) batch /= 2;
@@ -98,4 +99,4 @@ std::vector<Flag> network_flags(NetworkChoice& choice) {
                   &choice.layout, {"auto", "b16c", "last", "plain"})};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -7,7 +7,7 @@
 #include "tutti/cli/flags/flags.h"
 #include "tutti/models/block/model.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 struct NetworkChoice {
   std::string model, precision = "fp32", layout = "auto";
@@ -18,14 +18,14 @@ struct NetworkChoice {
   std::string task = "auto", loss = "mse";    ///< loss: for numbers
 };
 
-ModelSpec model_spec(const NetworkChoice& choice);
+models::ModelSpec model_spec(const NetworkChoice& choice);
 
 /// Returns the batch of a network for which none is given: 128 samples, or for large networks the
 /// power of two whose layers' outputs fill about 2 GiB. `spec.batch` does not matter.
-int64_t usual_batch(ModelSpec spec);
+int64_t usual_batch(models::ModelSpec spec);
 
 /// Returns all but --model: --batch, --precision, --classes, --width, --depth, --heads,
 /// --table-rows, --input, --task, --loss, --layout.
 std::vector<Flag> network_flags(NetworkChoice& choice);
 
-}  // namespace tutti
+}  // namespace tutti::cli

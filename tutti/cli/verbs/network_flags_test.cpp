@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 int64_t batch_of(const std::string& model, const std::string& precision = "fp32") {
@@ -26,4 +26,4 @@ TEST(NetworkFlags, TheUsualBatchOfLargeSamplesIsSmall) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -6,7 +6,7 @@
 #include "tutti/cli/job/machine_file.h"
 #include "tutti/train/settings/server_settings.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 void refuse_shared(const ResolvedConfig& resolved) {
   const auto refuse = [&](const char* key, const std::string& value, const char* reason) {
@@ -23,7 +23,7 @@ void refuse_shared(const ResolvedConfig& resolved) {
          "each run of a study keeps its checkpoints in its own folder");
 }
 
-void refuse_groups(const RunConfig& config) {
+void refuse_groups(const config::RunConfig& config) {
   const auto refuse = [](int64_t ranks, const char* key) {
     if (ranks > 1)
       throw ConfigError(fmt::format(
@@ -34,8 +34,8 @@ void refuse_groups(const RunConfig& config) {
   refuse(config.parallel.pipeline, "parallel.pipeline");
 }
 
-void check_served_sizes(const RunConfig& config, const study::StudyFlags& flags) {
-  if (server_ranks(config) > 0)
+void check_served_sizes(const config::RunConfig& config, const study::StudyFlags& flags) {
+  if (train::server_ranks(config) > 0)
     throw ConfigError(
         "a study compares ranks that all train: sync.server_ranks is not built for studies, take "
         "sync.servers, which are beside workers");
@@ -43,12 +43,13 @@ void check_served_sizes(const RunConfig& config, const study::StudyFlags& flags)
   if (!config.replay.machine.empty()) machine = read_machine(config.replay.machine);
   for (const study::Size& size : flags.ranks) {
     const bool replay = flags.replay_ranks > 0;
-    RunConfig run = config;
+    config::RunConfig run = config;
     if (replay) run.run.replicas = size.ranks;
     if (flags.replicas > 0) run.run.replicas = flags.replicas;
-    check_served_job(run, run.run.replicas > 0 ? run.run.replicas : size.groups(),
-                     replay ? flags.replay_ranks : size.ranks, machine ? &*machine : nullptr);
+    train::check_served_job(run, run.run.replicas > 0 ? run.run.replicas : size.groups(),
+                            replay ? flags.replay_ranks : size.ranks,
+                            machine ? &*machine : nullptr);
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

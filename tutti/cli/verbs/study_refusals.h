@@ -5,15 +5,15 @@
 #include "tutti/cli/config/config.h"
 #include "tutti/study/study.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Refuses keys that would make the runs of a study share what each must have alone.
 void refuse_shared(const ResolvedConfig& resolved);
 
 /// Refuses ranks that share a replica: a study counts replicas by ranks.
-void refuse_groups(const RunConfig& config);
+void refuse_groups(const config::RunConfig& config);
 
 /// Refuses what servers would refuse at any size of the study.
-void check_served_sizes(const RunConfig& config, const study::StudyFlags& flags);
+void check_served_sizes(const config::RunConfig& config, const study::StudyFlags& flags);
 
-}  // namespace tutti
+}  // namespace tutti::cli

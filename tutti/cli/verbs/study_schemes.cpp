@@ -7,7 +7,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 SchemeOfStudy parse_scheme(const std::string& part, bool (*set_by_study)(std::string_view)) {
@@ -69,4 +69,4 @@ std::vector<SchemeOfStudy> parse_schemes(std::string_view list,
   return choices;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tutti {
+namespace tutti::cli {
 
 struct SchemeOfStudy {
   std::string scheme;             ///< as sync.scheme has it, "local:8"
@@ -24,4 +24,4 @@ std::vector<std::string> split_list(std::string_view text);
 std::vector<SchemeOfStudy> parse_schemes(std::string_view list,
                                          bool (*set_by_study)(std::string_view key));
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -4,7 +4,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 bool only_the_seed(std::string_view key) { return key == "run.seed"; }
@@ -37,4 +37,4 @@ TEST(StudySchemes, WhatIsNoSettingIsSaid) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -21,7 +21,7 @@
 #include "tutti/train/settings/server_settings.h"
 #include "tutti/train/settings/sync_scheme.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 struct AdviseVerb {
@@ -34,8 +34,8 @@ struct AdviseVerb {
 };
 
 /// Returns the configuration's own batch, and halves and doubles of it.
-std::vector<int64_t> usual_batches(const RunConfig& config) {
-  const int64_t own = batch_sizes(config.batch, replica_count(config.run, 1)).local;
+std::vector<int64_t> usual_batches(const config::RunConfig& config) {
+  const int64_t own = config::batch_sizes(config.batch, config::replica_count(config.run, 1)).local;
   std::vector<int64_t> batches;
   for (const double factor : {0.25, 0.5, 1.0, 2.0, 4.0})
     batches.push_back(
@@ -47,10 +47,10 @@ std::vector<int64_t> usual_batches(const RunConfig& config) {
 bool is_of_the_step(std::string_view key) { return !key.starts_with("sync."); }
 
 /// Returns each scheme with the keys that follow it; "step" has none.
-std::vector<AdvisedScheme> schemes_of(const AdviseVerb& verb, const RunConfig& config) {
+std::vector<AdvisedScheme> schemes_of(const AdviseVerb& verb, const config::RunConfig& config) {
   std::vector<AdvisedScheme> schemes;
   for (const SchemeOfStudy& choice : parse_schemes(verb.schemes, is_of_the_step)) {
-    if (choice.folder == SyncSection{}.scheme) {
+    if (choice.folder == config::SyncSection{}.scheme) {
       schemes.push_back({choice.scheme, config});
       schemes.back().config.sync = {};
       continue;
@@ -64,9 +64,9 @@ std::vector<AdvisedScheme> schemes_of(const AdviseVerb& verb, const RunConfig& c
     }
     AdvisedScheme& scheme = schemes.emplace_back(AdvisedScheme{
         name, read_config({verb.flags.file(), tutti_environment(), settings}).config});
-    check_sync(scheme.config);
-    const SyncSection& sync = scheme.config.sync;
-    if (parse_servers(sync.scheme) && (sync.quorum > 0 || sync.server_ranks > 0))
+    train::check_sync(scheme.config);
+    const config::SyncSection& sync = scheme.config.sync;
+    if (train::parse_servers(sync.scheme) && (sync.quorum > 0 || sync.server_ranks > 0))
       throw ConfigError(fmt::format(
           "tutti advise replays {} with servers on the machine, for all workers: leave sync.quorum "
           "and sync.server_ranks out",
@@ -82,7 +82,7 @@ int run_advise(const AdviseVerb& verb) {
                           .batches = verb.batches,
                           .steps = verb.steps,
                           .workers = verb.workers};
-  RunConfig& config = question.config;
+  config::RunConfig& config = question.config;
   log::configure(config.run.log_level, 0, 1);
   if (config.parallel.pipeline > 1)
     throw ConfigError(
@@ -92,7 +92,7 @@ int run_advise(const AdviseVerb& verb) {
         "tutti advise looks at replicas of one rank each: leave parallel.spatial out");
   if (config.parallel.tensor > 1)
     throw ConfigError("tutti advise looks at replicas of one rank each: leave parallel.tensor out");
-  const Topology topology = read_topology();
+  const device::Topology topology = device::read_topology();
   config.run.threads = choose_threads(static_cast<int>(config.run.threads),
                                       read_surroundings().omp_num_threads, topology, 1);
   question.memory_bytes = verb.memory_gib > 0 ? static_cast<int64_t>(verb.memory_gib * (1 << 30))
@@ -154,4 +154,4 @@ Verb advise_verb() {
       .run = [state] { return run_advise(*state); }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

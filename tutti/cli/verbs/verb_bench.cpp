@@ -11,7 +11,7 @@
 #include "tutti/comm/control/agree.h"
 #include "tutti/keep/result_file.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 Flag bench_threads_flag(int& threads) {
   return flag("--threads", "N", "Compute threads of a rank. 0: as train chooses", &threads, {0});
@@ -25,13 +25,13 @@ Flag bench_output_flag(std::string& output, const std::string& short_name) {
 void check_output(comm::Communicator& communicator, const std::string& file) {
   if (file.empty()) return;
   comm::decide(communicator, "looking at the file for the results", [&] {
-    const auto descriptor = descriptor_named(file);
+    const auto descriptor = keep::descriptor_named(file);
     if (descriptor && *descriptor > STDERR_FILENO && read_launcher().name != "none")
       throw ConfigError(
           fmt::format("{}: a rank that a launcher starts has other descriptors than the shell; "
                       "name a file, or /dev/stdout",
                       file));
-    check_result_file(file);
+    keep::check_result_file(file);
     return std::string();
   });
 }
@@ -43,4 +43,4 @@ Verb bench_verb() {
           .verbs = {bench_step_verb(), bench_ops_verb(), bench_comm_verb()}};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

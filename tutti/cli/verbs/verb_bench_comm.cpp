@@ -20,7 +20,7 @@
 #include "tutti/comm/schedule/element.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 // Throws if a collective does not support the requested type or algorithm.
@@ -64,7 +64,7 @@ int run_comm(const CommMeasurement& verb) {
   log::configure(log::Level::warn, launcher.rank, launcher.size);
   size_t wrong = 0;
   if (verb.transport == "threads") {
-    const Topology topology = read_topology();
+    const device::Topology topology = device::read_topology();
     comm::run_ranks(std::max(verb.ranks, 1), [&](comm::Communicator& communicator) {
       CommMeasurement asked = verb;
       asked.moved_by = start_progress(communicator, verb.progress, 1, topology).line;
@@ -240,4 +240,4 @@ Verb bench_comm_verb() {
       .run = [state] { return run_comm(*state); }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

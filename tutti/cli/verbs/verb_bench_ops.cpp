@@ -19,7 +19,7 @@
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/keep/result_file.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 struct BenchOpsVerb {
@@ -31,10 +31,10 @@ struct BenchOpsVerb {
 
 int run_ops(const BenchOpsVerb& verb) {
   log::configure(log::Level::warn, 0, 1);
-  if (!verb.output.empty()) check_result_file(verb.output);
-  const CpuBackend backend;
+  if (!verb.output.empty()) keep::check_result_file(verb.output);
+  const backend::CpuBackend backend;
   const int threads =
-      choose_threads(verb.threads, read_surroundings().omp_num_threads, read_topology(), 1);
+      choose_threads(verb.threads, read_surroundings().omp_num_threads, device::read_topology(), 1);
   const auto alone = comm::make_single_communicator();
   BenchWatch watch(*alone);
   Json rows = Json::array();
@@ -45,11 +45,12 @@ int run_ops(const BenchOpsVerb& verb) {
   int failures = 0, lines = 0;
   if (!verb.json)
     fmt::print("{:>10} {:>9} {:>8}  kernel, layout: operation\n", "us", "GFLOP/s", "GB/s");
-  for (const std::string& line : conformance_lines()) {
+  for (const std::string& line : backend::conformance_lines()) {
     if (line.find(verb.filter) == std::string::npos) continue;
     ++lines;
-    const OpCase op_case = parse_op_case(line);
-    for (const OpTiming& timing : time_op(op_case, backend, threads, verb.seconds)) {
+    const backend::OpCase op_case = backend::parse_op_case(line);
+    for (const backend::OpTiming& timing :
+         backend::time_op(op_case, backend, threads, verb.seconds)) {
       if (!verb.json)
         fmt::print("{:>10.2f} {:>9.2f} {:>8.2f}  {}, {}: {}\n", timing.seconds * 1e6,
                    timing.flop / timing.seconds * 1e-9,
@@ -63,7 +64,7 @@ int run_ops(const BenchOpsVerb& verb) {
            {"bytes", timing.bytes}});
     }
     if (!verb.check) continue;
-    const ConformanceReport report = check_conformance(op_case, backend);
+    const backend::ConformanceReport report = backend::check_conformance(op_case, backend);
     if (!verb.json)
       for (const std::string& failure : report.failures)
         fmt::print("{:>10} {}\n", "WRONG", failure);
@@ -73,7 +74,7 @@ int run_ops(const BenchOpsVerb& verb) {
   if (lines == 0) throw ConfigError(fmt::format("--filter '{}' matches no line", verb.filter));
   watch.end();
   if (verb.json) print_output(rows.empty() ? "[]\n" : "\n]\n");
-  if (!verb.output.empty()) write_result_file(verb.output, print_json(rows, 2) + "\n");
+  if (!verb.output.empty()) keep::write_result_file(verb.output, print_json(rows, 2) + "\n");
   if (failures > 0)
     throw NumericError(fmt::format("{} result(s) differ from the reference", failures));
   return 0;
@@ -95,4 +96,4 @@ Verb bench_ops_verb() {
           .run = [state] { return run_ops(*state); }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

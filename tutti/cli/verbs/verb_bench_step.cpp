@@ -33,7 +33,7 @@
 #include "tutti/train/loop/job_time.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 struct BenchStepVerb {
@@ -97,26 +97,26 @@ Json timed_run(StepBench& bench, int64_t steps, StepNews& news) {
       {"waited_ms", arrivals.waited * 1e3},
       {"waited_for_late_ms", arrivals.waited_for_late * 1e3},
       {"data_wait_ms", 0},
-      {"peak_rss_bytes", peak_resident_bytes()}};
+      {"peak_rss_bytes", device::peak_resident_bytes()}};
 }
 
 /// Returns the bytes that the steps have allocated since `before`: results, scratch and workspaces,
 /// without the gradients and the optimizer's state.
 double activation_bytes(const StepBench& bench, size_t before) {
-  const Variables& variables = bench.network().training.variables;
+  const plan::Variables& variables = bench.network().training.variables;
   const size_t kept = variables.trained_bytes * (1 + variables.state_kinds.size());
-  return std::max(0.0, static_cast<double>(proportional_bytes()) - static_cast<double>(before) -
-                           static_cast<double>(kept));
+  return std::max(0.0, static_cast<double>(device::proportional_bytes()) -
+                           static_cast<double>(before) - static_cast<double>(kept));
 }
 
 /// Returns the default configuration except for [comm] and two keys of [plan].
-RunConfig settings_of(const BenchStepVerb& verb) {
+config::RunConfig settings_of(const BenchStepVerb& verb) {
   std::vector<Setting> settings;
   for (const std::string& set : verb.sets) {
     const size_t equals = set.find('=');
     const std::string key = set.substr(0, equals);
     if (equals == std::string::npos ||
-        (find_config_key(key) && !key.starts_with("comm.") && key != "plan.memory" &&
+        (config::find_config_key(key) && !key.starts_with("comm.") && key != "plan.memory" &&
          key != "plan.bf16_error"))  // for an unknown key read_config() suggests another
       throw ConfigError(fmt::format(
           "--set {}: write it as --set comm.KEY=VALUE, or plan.memory or plan.bf16_error", set));
@@ -129,29 +129,30 @@ RunConfig settings_of(const BenchStepVerb& verb) {
   return read_config({.file = {}, .environment = tutti_environment(), .flags = settings}).config;
 }
 
-NetworkSpec timed_network(const BenchStepVerb& verb, const RunConfig& config, int threads) {
-  const CommSection& comm = config.comm;
-  NetworkSpec spec;
+train::NetworkSpec timed_network(const BenchStepVerb& verb, const config::RunConfig& config,
+                                 int threads) {
+  const config::CommSection& comm = config.comm;
+  train::NetworkSpec spec;
   spec.training.model = model_spec(verb.network);
   spec.training.model.hidden = verb.hidden;
   spec.training.optimizer =
       verb.optimizer == "adamw"
-          ? OptimizerSection{.name = OptimizerKind::adamw, .weight_decay = 0.1}
-          : OptimizerSection{.momentum = 0.9, .weight_decay = 1e-4};
+          ? config::OptimizerSection{.name = config::OptimizerKind::adamw, .weight_decay = 0.1}
+          : config::OptimizerSection{.momentum = 0.9, .weight_decay = 1e-4};
   spec.training.bucket_bytes = static_cast<size_t>(comm.bucket_bytes);
-  spec.training.compression = compression_policy(comm);
+  spec.training.compression = config::compression_policy(comm);
   spec.training.split = {.threads = threads, .tile_bytes = verb.tile_bytes, .slabs = verb.slabs};
   spec.tuning_file = tuning_file("auto");
-  RunConfig planned = config;
-  find_config_key("plan.layout")->set(planned, verb.network.layout);
+  config::RunConfig planned = config;
+  config::find_config_key("plan.layout")->set(planned, verb.network.layout);
   spec.plan = planned.plan;
   spec.plan.measure = !verb.no_measure;
   return spec;
 }
 
 /// Prints the times of a step, for people.
-void print_step(const Json& result, const MachineUse& use) {
-  if (const std::string sentence = disturbance_sentence(use); !sentence.empty())
+void print_step(const Json& result, const trace::MachineUse& use) {
+  if (const std::string sentence = trace::disturbance_sentence(use); !sentence.empty())
     fmt::print("{}\n", sentence);
   std::vector<double> ms = result["step_ms"].get<std::vector<double>>();
   std::ranges::sort(ms);
@@ -196,7 +197,7 @@ Json about_bench(const BenchStepVerb& verb, const Job& job, const StepBench& ben
           {"layout", bench.network().training.layout},
           {"start_to_first_step_s", ready_seconds},
           {"flop_per_image", bench.flop_per_image()},
-          {"planned_bytes", planned_memory(bench.network().training).total()},
+          {"planned_bytes", plan::planned_memory(bench.network().training).total()},
           {"results_computed_again", bench.network().training.recomputed.results},
           {"flop_computed_again", bench.network().training.recomputed.flop},
           {"parameters", bench.network().parameters}};
@@ -218,9 +219,9 @@ void serve(StepBench& bench, comm::Communicator& communicator,
 
 /// Chooses the batch if no flag gives one. A wrong model is found here, before ranks are started.
 void settle_batch(BenchStepVerb& verb) {
-  find_model(verb.network.model);
+  models::find_model(verb.network.model);
   if (verb.network.batch > 0) return;
-  ModelSpec spec = model_spec(verb.network);
+  models::ModelSpec spec = model_spec(verb.network);
   spec.hidden = verb.hidden;
   verb.network.batch = usual_batch(spec);
 }
@@ -231,8 +232,8 @@ int run_step(BenchStepVerb verb) {
   log::configure(verb.serve ? log::Level::warn : log::Level::info, launcher.rank, launcher.size);
   const bool own_batch = verb.network.batch > 0;
   settle_batch(verb);
-  const RunConfig config = settings_of(verb);
-  const CommSection& comm = config.comm;
+  const config::RunConfig config = settings_of(verb);
+  const config::CommSection& comm = config.comm;
   if (const auto code =
           launch_ranks(verb.ranks, {.threads = verb.threads, .progress = comm.progress_threads},
                        launcher.name == "none" ? 0 : launcher.size, {.trains = false}))
@@ -247,21 +248,21 @@ int run_step(BenchStepVerb verb) {
   check_output(communicator, verb.output);
   if (!comm.shape.empty()) communicator.set_shape(comm::LinkShape::parse(comm.shape));
   use_selection(communicator, comm.selection);
-  const CpuBackend backend;
-  const PartGrid grid = part_grid({.spatial = verb.spatial,
-                                   .batchnorm_group_size = verb.batchnorm_group,
-                                   .tensor = verb.tensor,
-                                   .sequence = verb.sequence},
-                                  communicator.size(), communicator.rank());
+  const backend::CpuBackend backend;
+  const split::PartGrid grid = train::part_grid({.spatial = verb.spatial,
+                                                 .batchnorm_group_size = verb.batchnorm_group,
+                                                 .tensor = verb.tensor,
+                                                 .sequence = verb.sequence},
+                                                communicator.size(), communicator.rank());
   log::info("{}, batch {} a rank{}: {}", verb.network.model, verb.network.batch,
             own_batch ? "" : " (--batch takes another)",
             verb.no_measure ? "compiling" : "compiling and measuring kernels");
-  StepBench bench(timed_network(verb, config, job.threads()), exchange_settings(comm), backend,
-                  grid, communicator);
-  if (config.plan.memory > 0) log::info("{}", memory_text(bench.network().training));
+  StepBench bench(timed_network(verb, config, job.threads()), train::exchange_settings(comm),
+                  backend, grid, communicator);
+  if (config.plan.memory > 0) log::info("{}", plan::memory_text(bench.network().training));
   communicator.barrier();
-  const double ready_seconds = unix_now() - started;
-  const size_t memory_before = proportional_bytes();
+  const double ready_seconds = trace::unix_now() - started;
+  const size_t memory_before = device::proportional_bytes();
   StepNews news;
   for (int i = 0; i < verb.warmup; ++i) news.done("warm-up", i + 1, verb.warmup, bench.step());
 
@@ -279,17 +280,18 @@ int run_step(BenchStepVerb verb) {
     return 0;
   }
   communicator.barrier();
-  const MachineWatch watch;
+  const device::MachineWatch watch;
   Json result = timed_run(bench, verb.steps, news);
-  const MachineUse use = processor_time_of_job(communicator, watch).shares();
+  const trace::MachineUse use = train::processor_time_of_job(communicator, watch).shares();
   result.update(about);
-  result.update(machine_json(use));
+  result.update(trace::machine_json(use));
   result["activation_bytes"] = activation_bytes(bench, memory_before);
   if (verb.json)
     say(result);
   else if (first)
     print_step(result, use);
-  if (first && !verb.output.empty()) write_result_file(verb.output, print_json(result, 2) + "\n");
+  if (first && !verb.output.empty())
+    keep::write_result_file(verb.output, print_json(result, 2) + "\n");
   if (verb.profile) print_profile(bench, verb.steps, first);
   return 0;
 }
@@ -347,4 +349,4 @@ Verb bench_step_verb() {
       .run = [state] { return run_step(*state); }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -11,7 +11,7 @@
 #include "tutti/cli/flags/json_output.h"
 #include "tutti/cli/verbs/verbs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 struct ConfigVerb {
@@ -58,4 +58,4 @@ Verb config_verb() {
           .run = [state] { return run_config(*state); }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -17,7 +17,7 @@
 #include "tutti/data/open/catalog.h"
 #include "tutti/data/open/verify.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 struct DataVerb {
@@ -155,4 +155,4 @@ Verb data_verb() {
                     data_stage_verb(), data_fetch_verb()}};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -32,7 +32,7 @@
 #include "tutti/device/cpu/topology.h"
 #include "tutti/train/loop/job_time.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 struct DoctorVerb {
@@ -44,7 +44,7 @@ struct DoctorVerb {
 struct Self {
   comm::Launcher launcher;
   Surroundings surroundings;
-  Topology topology;
+  device::Topology topology;
   int local_ranks = 1, threads = 1;
 };
 
@@ -57,16 +57,16 @@ std::string bytes_text(double bytes) {
 
 std::string bytes_text(int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
-std::string caches_text(const Topology& t) {
+std::string caches_text(const device::Topology& t) {
   std::string text;
-  for (const CacheLevel& cache : t.caches)
+  for (const device::CacheLevel& cache : t.caches)
     text += fmt::format("{}L{} {} x {}", text.empty() ? "" : ", ", cache.level, cache.instances,
                         bytes_text(cache.bytes));
   return text;
 }
 
 void add_processor(Findings& found, const Self& self) {
-  const Topology& t = self.topology;
+  const device::Topology& t = self.topology;
   found.add("cpu", t.cpu_model.empty() ? "unknown model" : t.cpu_model, "cpu");
   found.add("topology",
             fmt::format("{} socket(s), {} NUMA node(s), {} core(s), {} hardware thread(s)",
@@ -78,7 +78,7 @@ void add_processor(Findings& found, const Self& self) {
              {"hardware_threads", t.hardware_threads}});
   found.add("caches", caches_text(t), "caches");
   found.add("affinity",
-            fmt::format("processors {} ({} core(s){})", affinity_list(), t.bound_cores,
+            fmt::format("processors {} ({} core(s){})", device::affinity_list(), t.bound_cores,
                         t.bound_cores < t.cores ? ", bound" : ", not bound"),
             "bound_cores", t.bound_cores);
   found.add("cpu quota", t.cpu_quota > 0 ? fmt::format("{:.3g} processors", t.cpu_quota) : "none",
@@ -89,13 +89,14 @@ void add_processor(Findings& found, const Self& self) {
                             ? fmt::format(", OMP_NUM_THREADS={}", self.surroundings.omp_num_threads)
                             : ""),
             "threads", self.threads);
-  found.add("vectors",
-            fmt::format("built for {} bit, CPU has {} bit, oneDNN uses {}",
-                        8 * built_vector_bytes(), 8 * cpu_vector_bytes(), onednn_effective_isa()),
-            "vector_bits",
-            {{"built", 8 * built_vector_bytes()},
-             {"cpu", 8 * cpu_vector_bytes()},
-             {"onednn_isa", onednn_effective_isa()}});
+  found.add(
+      "vectors",
+      fmt::format("built for {} bit, CPU has {} bit, oneDNN uses {}", 8 * built_vector_bytes(),
+                  8 * cpu_vector_bytes(), backend::onednn_effective_isa()),
+      "vector_bits",
+      {{"built", 8 * built_vector_bytes()},
+       {"cpu", 8 * cpu_vector_bytes()},
+       {"onednn_isa", backend::onednn_effective_isa()}});
   if (built_vector_bytes() > cpu_vector_bytes())
     found.warnings.push_back(
         "the program was built for a newer CPU than this one and will crash: rebuild with "
@@ -125,7 +126,7 @@ void add_processor(Findings& found, const Self& self) {
 /// Only the first rank of a host reports facts that change from moment to moment; ranks of other
 /// hosts report them as warnings only.
 void add_memory(Findings& found, const Self& self) {
-  const Topology& t = self.topology;
+  const device::Topology& t = self.topology;
   found.add("memory", bytes_text(t.memory_bytes), "memory_bytes", t.memory_bytes);
   if (self.launcher.rank == 0)
     found.add("free memory", bytes_text(t.available_bytes), "available_bytes", t.available_bytes);
@@ -205,13 +206,13 @@ void add_mpi(Findings& found, const Self& self, const MpiProbe& mpi,
 
 /// Measures alone on rank 0 or on every rank at once: the rates of a job while it computes.
 void add_measurements(Findings& found, const Self& self) {
-  const Topology& t = self.topology;
+  const device::Topology& t = self.topology;
   const int threads = self.threads;
   if (self.launcher.rank == 0)
     log::info("measuring, which takes 2 seconds where nothing else computes");
   const auto [one, all] = peak_rates(threads, measure_peak_flops);
   int64_t last_level = 0;
-  for (const CacheLevel& cache : t.caches) last_level = std::max(last_level, cache.bytes);
+  for (const device::CacheLevel& cache : t.caches) last_level = std::max(last_level, cache.bytes);
   const int64_t array = std::clamp<int64_t>(std::min(2 * last_level, t.available_bytes / 8),
                                             int64_t{32} << 20, int64_t{128} << 20);
   const double bandwidth = measure_bandwidth(threads, array);
@@ -231,7 +232,7 @@ void add_measurements(Findings& found, const Self& self) {
 }
 
 /// `use`: of the job's processors since before the measurements, which do not count as other work.
-void add_load(Findings& found, const Self& self, const Load& load, const MachineUse& use) {
+void add_load(Findings& found, const Self& self, const Load& load, const trace::MachineUse& use) {
   const int others = std::max(0, load.runnable - self.local_ranks);
   const auto share = [](double part) {
     return std::isfinite(part) ? fmt::format("{:.0f} %", 100 * part) : std::string("unknown");
@@ -247,9 +248,9 @@ void add_load(Findings& found, const Self& self, const Load& load, const Machine
                     self.topology.cpu_quota > 0
                         ? fmt::format(", quota used up in {} of its periods", share(use.throttled))
                         : ""),
-        "this_look", machine_json(use));
+        "this_look", trace::machine_json(use));
   }
-  if (const std::string what = disturbance(use); self.launcher.rank == 0 && !what.empty())
+  if (const std::string what = trace::disturbance(use); self.launcher.rank == 0 && !what.empty())
     found.warnings.push_back(
         what +
         ", and what is measured meanwhile says little: wait for other work to end, or ask "
@@ -262,11 +263,11 @@ void add_load(Findings& found, const Self& self, const Load& load, const Machine
 
 Findings look(const DoctorVerb& verb, const Self& self, const Load& load, const MpiProbe& mpi,
               comm::Communicator* communicator) {
-  const MachineWatch watch;
+  const device::MachineWatch watch;
   Findings found;
   found.add("version", version_short(), "version");
   found.add("devices", device_text(), "devices");
-  found.add("oneDNN", onednn_version(), "onednn");
+  found.add("oneDNN", backend::onednn_version(), "onednn");
   found.add("host", host_name(), "host");
   add_mpi(found, self, mpi, communicator);
   add_processor(found, self);
@@ -275,7 +276,8 @@ Findings look(const DoctorVerb& verb, const Self& self, const Load& load, const 
   Findings measured;
   if (verb.measure && built_vector_bytes() <= cpu_vector_bytes()) add_measurements(measured, self);
   add_load(found, self, load,
-           (communicator ? processor_time_of_job(*communicator, watch) : watch.so_far()).shares());
+           (communicator ? train::processor_time_of_job(*communicator, watch) : watch.so_far())
+               .shares());
   found.append(measured);
   return found;
 }
@@ -303,7 +305,7 @@ std::vector<std::string> gather(comm::Communicator& communicator, std::string mi
 int run_doctor(const DoctorVerb& verb) {
   Self self{.launcher = read_launcher(),
             .surroundings = read_surroundings(),
-            .topology = read_topology()};
+            .topology = device::read_topology()};
   const Load load = probe_load();  // before this program itself is a load
   self.local_ranks = std::max(1, self.launcher.local_size);
   self.threads = choose_threads(verb.threads, self.surroundings.omp_num_threads, self.topology,
@@ -352,4 +354,4 @@ Verb doctor_verb() {
           .run = [state] { return run_doctor(*state); }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -27,7 +27,7 @@
 #include "tutti/train/settings/goal.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 struct EvalVerb {
@@ -41,14 +41,15 @@ struct EvalVerb {
 
 /// Returns whether run.target is reached; nothing if there is none, or if other samples were
 /// evaluated than all of the validation or the test set, to which the target applies.
-std::optional<bool> target_reached(const EvalVerb& verb, const Goal& goal, const Quality& quality,
-                                   int64_t all) {
+std::optional<bool> target_reached(const EvalVerb& verb, const train::Goal& goal,
+                                   const train::Quality& quality, int64_t all) {
   if (goal.target <= 0 || verb.split == "train" || quality.samples() < all) return std::nullopt;
   return goal.reached_by(quality.value(goal.metric->name()));
 }
 
-void print_quality(const EvalVerb& verb, const RunConfig& config, const FoundWeights& found,
-                   const Goal& goal, const Quality& quality, std::optional<bool> reached,
+void print_quality(const EvalVerb& verb, const config::RunConfig& config,
+                   const train::FoundWeights& found, const train::Goal& goal,
+                   const train::Quality& quality, std::optional<bool> reached,
                    const std::vector<std::string>& units) {
   if (verb.json) {
     Json out = {{"dataset", config.data.dataset},
@@ -82,8 +83,8 @@ void print_quality(const EvalVerb& verb, const RunConfig& config, const FoundWei
                *reached ? "reached" : "not reached: the exit code is 3");
 }
 
-void write_predictions(const std::string& path, const EvaluationNetwork& network, int64_t samples,
-                       const std::vector<std::vector<float>>& predictions,
+void write_predictions(const std::string& path, const train::EvaluationNetwork& network,
+                       int64_t samples, const std::vector<std::vector<float>>& predictions,
                        const PredictionSource& source) {
   for (size_t o = 0; o < predictions.size(); ++o) {
     const Shape& batch = network.plan.desc(network.predictions[o]).shape;
@@ -101,37 +102,39 @@ void write_predictions(const std::string& path, const EvaluationNetwork& network
 }
 
 /// Evaluates the weights that were found.
-int evaluate(const EvalVerb& verb, const GivenNames& given, const FoundWeights& found,
-             RunConfig& config, const EvaluationRanks& ranks) {
+int evaluate(const EvalVerb& verb, const GivenNames& given, const train::FoundWeights& found,
+             config::RunConfig& config, const EvaluationRanks& ranks) {
   const bool keeps = !verb.logits.empty() || !verb.pictures.empty();
   take_tokenizer(verb.weights, verb.split, config);
   const auto dataset = open_configured(config, verb.split);
   take_task(found, config);
-  const CpuBackend backend;
-  const ModelSpec model = model_spec(config, *dataset, batch_sizes(config.batch, 1).local);
-  Goal goal = goal_of(config, model);
-  SplitSettings split = split_settings(config);
+  const backend::CpuBackend backend;
+  const models::ModelSpec model =
+      train::model_spec(config, *dataset, config::batch_sizes(config.batch, 1).local);
+  train::Goal goal = train::goal_of(config, model);
+  split::SplitSettings split = train::split_settings(config);
   split.grid = ranks.grid();
-  const auto network = compile_evaluation(model, split, backend, ranks.communicator(),
-                                          plan_options_for(config, found));
-  Weights weights(network->plan.variables, 1);
+  const auto network = train::compile_evaluation(model, split, backend, ranks.communicator(),
+                                                 plan_options_for(config, found));
+  train::Weights weights(network->plan.variables, 1);
   import_weights(given, found, weights);
 
-  const data::SampleWriter writer = sample_writer(config, *dataset, network->batch());
-  const std::optional<data::SampleWriter> losses = loss_writer(config, *dataset, *network, goal);
-  Evaluator evaluator({.network = *network,
-                       .backend = backend,
-                       .communicator = ranks.communicator(),
-                       .dataset = *dataset,
-                       .writer = writer,
-                       .losses = losses ? &*losses : nullptr},
-                      goal.metrics);
+  const data::SampleWriter writer = train::sample_writer(config, *dataset, network->batch());
+  const std::optional<data::SampleWriter> losses =
+      train::loss_writer(config, *dataset, *network, goal);
+  train::Evaluator evaluator({.network = *network,
+                              .backend = backend,
+                              .communicator = ranks.communicator(),
+                              .dataset = *dataset,
+                              .writer = writer,
+                              .losses = losses ? &*losses : nullptr},
+                             goal.metrics);
   evaluator.bind(weights.replica(0));
   const int64_t samples =
       verb.samples > 0 ? std::min(verb.samples, dataset->size()) : dataset->size();
   std::vector<std::vector<float>> logits;
-  const Quality quality = evaluator.run(samples, static_cast<int>(config.data.readers),
-                                        keeps && ranks.first() ? &logits : nullptr);
+  const train::Quality quality = evaluator.run(samples, static_cast<int>(config.data.readers),
+                                               keeps && ranks.first() ? &logits : nullptr);
   const std::optional<bool> reached = target_reached(verb, goal, quality, dataset->size());
   const auto code =
       static_cast<int>(reached.value_or(true) ? ExitCode::done : ExitCode::target_missed);
@@ -153,7 +156,7 @@ int evaluate(const EvalVerb& verb, const GivenNames& given, const FoundWeights& 
                                      .samples = samples});
     log::info("{}: fields, truth and predictions of {} samples", verb.pictures, samples);
   }
-  print_quality(verb, config, found, goal, quality, reached, unit_sentences(model));
+  print_quality(verb, config, found, goal, quality, reached, train::unit_sentences(model));
   for (const auto& metric : goal.metrics)
     if (metric->name() == "loss" && !std::isfinite(quality.value(metric->name())))
       throw NumericError(fmt::format(
@@ -165,8 +168,8 @@ int evaluate(const EvalVerb& verb, const GivenNames& given, const FoundWeights& 
 
 int run_eval(EvalVerb& verb) {
   ResolvedConfig resolved = verb.flags.read();
-  RunConfig& config = resolved.config;
-  const FoundWeights found = find_weights(verb.weights, "--weights");
+  config::RunConfig& config = resolved.config;
+  const train::FoundWeights found = train::find_weights(verb.weights, "--weights");
   if (const auto code = launch_evaluation(verb.ranks, found, config)) return *code;
   const EvaluationRanks ranks(config, found, !verb.logits.empty() || !verb.pictures.empty());
   if (ranks.idle()) return 0;
@@ -233,4 +236,4 @@ Verb eval_verb() {
       .run = [state] { return run_eval(*state); }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

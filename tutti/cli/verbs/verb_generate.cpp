@@ -24,7 +24,7 @@
 #include "tutti/train/network/given_weights.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 struct GenerateVerb {
@@ -33,7 +33,7 @@ struct GenerateVerb {
   int window = 0;
   uint64_t seed = 1;
   int threads = 0;
-  TokenChoice choice{};
+  train::TokenChoice choice{};
 };
 
 /// The fields of a text's samples, for a network that takes its data's form from them.
@@ -53,7 +53,7 @@ class TextFields final : public data::Dataset {
 };
 
 std::unique_ptr<data::Tokenizer> tokenizer_of(const GenerateVerb& verb, const std::string& file,
-                                              const RunConfig& config) {
+                                              const config::RunConfig& config) {
   const std::filesystem::path folder = verb.tokenizer.empty()
                                            ? tokenizer_of_weights(verb.weights, file, config)
                                            : std::filesystem::path(verb.tokenizer);
@@ -95,7 +95,7 @@ void print_text(std::string_view text) {
 }
 
 void write_sample(const GenerateVerb& verb, int64_t sample, const data::Tokenizer& tokenizer,
-                  LanguageNetwork& network) {
+                  train::LanguageNetwork& network) {
   const std::string prompt = prompt_of(verb);
   std::vector<int32_t> tokens = first_tokens(verb, tokenizer, prompt);
   print_text(prompt);
@@ -104,16 +104,16 @@ void write_sample(const GenerateVerb& verb, int64_t sample, const data::Tokenize
     const auto seen = std::min(tokens.size(), static_cast<size_t>(network.window()));
     const auto logits = network.logits(std::span(tokens).last(seen));
     const double uniform = static_cast<double>(rng.next_u64() >> 11) * 0x1p-53;
-    tokens.push_back(
-        choose_token(logits.first(static_cast<size_t>(tokenizer.size())), verb.choice, uniform));
+    tokens.push_back(train::choose_token(logits.first(static_cast<size_t>(tokenizer.size())),
+                                         verb.choice, uniform));
     if (tokens.back() == tokenizer.end_token()) break;
     print_text(tokenizer.text_of(tokens.back()));
   }
   print_text("\n");
 }
 
-int generate(const GenerateVerb& verb, const GivenNames& given, const FoundWeights& found,
-             RunConfig& config) {
+int generate(const GenerateVerb& verb, const GivenNames& given, const train::FoundWeights& found,
+             config::RunConfig& config) {
   take_task(found, config);
   if (config.data.dataset == "token-pairs")
     throw ConfigError(fmt::format(
@@ -122,21 +122,21 @@ int generate(const GenerateVerb& verb, const GivenNames& given, const FoundWeigh
   const auto tokenizer = tokenizer_of(verb, given.config, config);
   const int64_t window = verb.window > 0 ? verb.window : config.data.window;
   if (window != config.data.window && config.model.context == 0 &&
-      find_model(config.model.name).takes_context)
+      models::find_model(config.model.name).takes_context)
     config.model.context = config.data.window;  // learned positions
   // The input is tokens alone, without numbers of documents: the text is one document.
   config.data.input.clear();
   const TextFields fields(window, tokenizer->size());
-  const CpuBackend backend;
-  PlanOptions options = plan_options_for(config, found);
+  const backend::CpuBackend backend;
+  plan::PlanOptions options = plan_options_for(config, found);
   options.threads = static_cast<int>(config.run.threads);
-  LanguageNetwork network(model_spec(config, fields, 1), backend, options);
+  train::LanguageNetwork network(train::model_spec(config, fields, 1), backend, options);
   if (network.vocabulary() < tokenizer->size())
     throw ConfigError(fmt::format(
         "the network knows {} tokens, and the tokenizer has {}: name the one that it was trained "
         "with in --tokenizer",
         network.vocabulary(), tokenizer->size()));
-  Weights weights(network.plan().variables, 1);
+  train::Weights weights(network.plan().variables, 1);
   import_weights(given, found, weights);
   network.bind(weights.replica(0));
   for (int64_t sample = 0; sample < verb.samples; ++sample) {
@@ -150,7 +150,7 @@ int run_generate(const GenerateVerb& verb) {
   log::configure(log::Level::warn, 0, 1);  // the output is the text
   const std::string file = configuration_of(verb.weights, verb.config);
   ResolvedConfig resolved = read_config({.file = file, .environment = {}, .flags = {}});
-  const FoundWeights found = find_weights(verb.weights, "generate");
+  const train::FoundWeights found = train::find_weights(verb.weights, "generate");
   set_model_threads(found, verb.threads, resolved.config);
   const GivenNames given{.verb = "generate", .weights = verb.weights, .config = file};
   return naming_networks(given, found, resolved.config,
@@ -205,4 +205,4 @@ Verb generate_verb() {
           .run = [state] { return run_generate(*state); }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -12,7 +12,7 @@
 #include "tutti/cli/flags/man_page.h"
 #include "tutti/cli/verbs/verbs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 struct HelpVerb {
@@ -61,4 +61,4 @@ Verb help_verb() {
           .run = [state] { return run_help(*state); }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

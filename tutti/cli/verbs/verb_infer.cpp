@@ -29,7 +29,7 @@
 #include "tutti/train/network/network.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 struct InferVerb {
@@ -115,18 +115,18 @@ void refuse_to_replace_input(const std::filesystem::path& output,
 std::string path_of_origins(const std::string& output) { return output + ".files.txt"; }
 
 /// Refuses outputs that cannot be written, before anything takes time.
-void check_outputs(const InferVerb& verb, const ModelSpec& model,
+void check_outputs(const InferVerb& verb, const models::ModelSpec& model,
                    const std::vector<std::filesystem::path>& inputs) {
   refuse_to_replace_input(path_of_origins(verb.output), inputs);
-  ModelSpec evaluated = model;
-  evaluated.mode = Mode::eval;
-  for (const ModelReading& reading : build_model(evaluated).readings)
+  models::ModelSpec evaluated = model;
+  evaluated.mode = ops::Mode::eval;
+  for (const models::ModelReading& reading : models::build_model(evaluated).readings)
     refuse_to_replace_input(path_of_output(verb.output, reading.name), inputs);
-  for (const Objective& objective : objectives_of(model)) {
+  for (const models::Objective& objective : models::objectives_of(model)) {
     refuse_to_replace_input(path_of_output(verb.output, objective.name), inputs);
-    if (verb.labels && *objective.task == TaskKind::regress)
+    if (verb.labels && *objective.task == models::TaskKind::regress)
       throw ConfigError("--labels: the network predicts numbers, not classes; leave the flag out");
-    if (verb.labels && *objective.task == TaskKind::language)
+    if (verb.labels && *objective.task == models::TaskKind::language)
       throw ConfigError(
           "--labels: of a text -log of the probability of each token is predicted, not classes; "
           "leave the flag out, and see 'tutti generate' for the tokens that a network chooses");
@@ -156,12 +156,13 @@ struct InferredData {
   std::vector<std::filesystem::path> files;  ///< the files of --input
 };
 
-InferredData open_data(const InferVerb& verb, RunConfig& config, const FoundWeights& found) {
+InferredData open_data(const InferVerb& verb, config::RunConfig& config,
+                       const train::FoundWeights& found) {
   if (verb.inputs.empty()) {
     take_tokenizer(verb.weights, verb.split, config);
     return {open_configured(config, verb.split), {}};
   }
-  if (is_text(config.data))
+  if (config::is_text(config.data))
     throw ConfigError(
         "--input: of a text 'tutti eval' says how well it is predicted, and 'tutti generate' goes "
         "on with one; infer takes a part of the configured text, --split");
@@ -188,8 +189,9 @@ struct PredictedSamples {
 };
 
 /// Predicts for the whole data set; the first rank writes.
-Json predict_all(const InferVerb& verb, Evaluator& evaluator, const EvaluationNetwork& network,
-                 const PredictedSamples& samples, const PredictionSource& source) {
+Json predict_all(const InferVerb& verb, train::Evaluator& evaluator,
+                 const train::EvaluationNetwork& network, const PredictedSamples& samples,
+                 const PredictionSource& source) {
   std::vector<PredictionRows> rows;
   for (size_t o = 0; samples.first_rank && o < network.predictions.size(); ++o)
     rows.emplace_back(verb, network.names[o], network.plan.desc(network.predictions[o]).shape,
@@ -207,7 +209,8 @@ Json predict_all(const InferVerb& verb, Evaluator& evaluator, const EvaluationNe
     if (!verb.json) fmt::print("{}: {} of {} samples\n", rows[o].path(), kind, samples.count);
   }
   if (samples.first_rank && !verb.labels && !verb.json)
-    for (const std::string& sentence : unit_sentences(source.model)) fmt::print("{}\n", sentence);
+    for (const std::string& sentence : train::unit_sentences(source.model))
+      fmt::print("{}\n", sentence);
   return {{"samples", samples.count}, {kind, files}};
 }
 
@@ -231,36 +234,37 @@ std::filesystem::path traced_input(const InferVerb& verb) {
   return verb.inputs.front();
 }
 
-int cut_objects(const InferVerb& verb, const GivenNames& given, const FoundWeights& found,
-                RunConfig& config, const EvaluationRanks& ranks) {
+int cut_objects(const InferVerb& verb, const GivenNames& given, const train::FoundWeights& found,
+                config::RunConfig& config, const EvaluationRanks& ranks) {
   const int code = trace_volume({traced_input(verb), verb.output}, given, found, config, ranks);
   if (verb.json && ranks.first()) print_json_output(Json{{"objects", verb.output}});
   return code;
 }
 
 /// Makes predictions with the weights that were found.
-int infer(const InferVerb& verb, const GivenNames& given, const FoundWeights& found,
-          RunConfig& config, const EvaluationRanks& ranks) {
+int infer(const InferVerb& verb, const GivenNames& given, const train::FoundWeights& found,
+          config::RunConfig& config, const EvaluationRanks& ranks) {
   take_task(found, config);
   if (config.data.dataset == "neurons") return cut_objects(verb, given, found, config, ranks);
   const InferredData data = open_data(verb, config, found);
-  const ModelSpec model = model_spec(config, *data.dataset, batch_sizes(config.batch, 1).local);
+  const models::ModelSpec model =
+      train::model_spec(config, *data.dataset, config::batch_sizes(config.batch, 1).local);
   check_outputs(verb, model, data.files);
-  const CpuBackend backend;
-  SplitSettings split = split_settings(config);
+  const backend::CpuBackend backend;
+  split::SplitSettings split = train::split_settings(config);
   split.grid = ranks.grid();
-  const auto network = compile_evaluation(model, split, backend, ranks.communicator(),
-                                          plan_options_for(config, found));
-  Weights weights(network->plan.variables, 1);
+  const auto network = train::compile_evaluation(model, split, backend, ranks.communicator(),
+                                                 plan_options_for(config, found));
+  train::Weights weights(network->plan.variables, 1);
   import_weights(given, found, weights);
 
   std::vector<data::BatchField> inputs = network->batch();
   inputs.resize(network->inputs.size());
   const data::SampleWriter writer = input_writer(config, *data.dataset, inputs);
   const std::vector<data::ValueFunction> targets =
-      steps_of_targets(config, *data.dataset, *network);
-  Evaluator evaluator({*network, backend, ranks.communicator(), *data.dataset, writer, targets},
-                      {});
+      train::steps_of_targets(config, *data.dataset, *network);
+  train::Evaluator evaluator(
+      {*network, backend, ranks.communicator(), *data.dataset, writer, targets}, {});
   evaluator.bind(weights.replica(0));
   Json report = predict_all(verb, evaluator, *network,
                             {.count = data.dataset->size(),
@@ -283,8 +287,8 @@ int infer(const InferVerb& verb, const GivenNames& given, const FoundWeights& fo
 int run_infer(const InferVerb& verb) {
   check_flags(verb);
   ResolvedConfig resolved = verb.flags.read();
-  RunConfig& config = resolved.config;
-  const FoundWeights found = find_weights(verb.weights, "--weights");
+  config::RunConfig& config = resolved.config;
+  const train::FoundWeights found = train::find_weights(verb.weights, "--weights");
   if (const auto code = launch_evaluation(verb.ranks, found, config)) return *code;
   const EvaluationRanks ranks(config, found, true);
   if (ranks.idle()) return 0;
@@ -359,4 +363,4 @@ Verb infer_verb() {
       .run = [state] { return run_infer(*state); }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -26,7 +26,7 @@
 #include "tutti/train/network/training_graph.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 struct ModelVerb {
@@ -42,8 +42,8 @@ struct MemoryLine {
   size_t bytes;
 };
 
-std::vector<MemoryLine> memory_of(const Plan& plan) {
-  const Variables& v = plan.variables;
+std::vector<MemoryLine> memory_of(const plan::Plan& plan) {
+  const plan::Variables& v = plan.variables;
   const auto threads = static_cast<size_t>(plan.options.threads);
   return {{"results", "results of layers", plan.arena_bytes},
           {"packed_weights", "weights packed for kernels", plan.packed_bytes},
@@ -60,19 +60,20 @@ std::vector<MemoryLine> memory_of(const Plan& plan) {
 int run_list(const ModelVerb& verb) {
   if (verb.json) {
     Json out = Json::array();
-    for (const ModelInfo& model : models())
+    for (const models::ModelInfo& model : models::models())
       out.push_back({{"name", model.name},
                      {"input", std::vector<int64_t>(model.input.begin(), model.input.end())},
                      {"description", model.description}});
     print_json_output(out);
     return 0;
   }
-  for (const ModelInfo& model : models())
+  for (const models::ModelInfo& model : models::models())
     fmt::print("{:<14} {:<10} {}\n", model.name, model.input.to_string(), model.description);
   return 0;
 }
 
-void print_model(const ModelSummary& summary, const Plan& plan, const ModelVerb& verb) {
+void print_model(const models::ModelSummary& summary, const plan::Plan& plan,
+                 const ModelVerb& verb) {
   const auto extents = [](const Shape& shape) {
     return std::vector<int64_t>(shape.begin(), shape.end());
   };
@@ -87,7 +88,7 @@ void print_model(const ModelSummary& summary, const Plan& plan, const ModelVerb&
               {"precision", verb.network.precision},
               {"layout", plan.layout}};
   for (const MemoryLine& line : memory_of(plan)) out["memory_bytes"][line.key] = line.bytes;
-  for (const LayerSummary& layer : summary.layers)
+  for (const models::LayerSummary& layer : summary.layers)
     out["layers"].push_back({{"name", layer.name},
                              {"op", layer.op},
                              {"output", extents(layer.output)},
@@ -99,8 +100,8 @@ void print_model(const ModelSummary& summary, const Plan& plan, const ModelVerb&
 bool is_configuration(const std::string& name) { return name.ends_with(".toml"); }
 
 /// Returns whether the training data is absent. Data that is damaged, or read wrongly, is an error.
-bool lacks_data(const RunConfig& config) {
-  const DataSection& data = config.data;
+bool lacks_data(const config::RunConfig& config) {
+  const config::DataSection& data = config.data;
   if (data.dir.empty() && data.train_files.empty()) return data.dataset != "lattices";
   if (!data.dir.empty() && !is_there(data.dir)) return is_absent(data.dir);
   for (const std::string& file : data.train_files)
@@ -118,10 +119,10 @@ bool lacks_data(const RunConfig& config) {
 
 /// Describes the model without the data: with the network's own input and outputs, or those that
 /// the command gives.
-ModelSpec without_data(const RunConfig& config, const NetworkChoice& choice, int64_t batch,
-                       const char* why) {
-  ModelSpec own = model_spec(config, batch);
-  const ModelInfo& model = find_model(config.model.name);
+models::ModelSpec without_data(const config::RunConfig& config, const NetworkChoice& choice,
+                               int64_t batch, const char* why) {
+  models::ModelSpec own = train::model_spec(config, batch);
+  const models::ModelInfo& model = models::find_model(config.model.name);
   if (!model.build && !model.takes_layers) {
     own.input = choice.input.empty() ? model.input : Shape(std::span<const int64_t>(choice.input));
     log::warn(
@@ -141,7 +142,8 @@ ModelSpec without_data(const RunConfig& config, const NetworkChoice& choice, int
 }
 
 /// Describes the model for the configured data set, or without it if the data is absent.
-ModelSpec of_data(const RunConfig& config, const NetworkChoice& choice, int64_t batch) {
+models::ModelSpec of_data(const config::RunConfig& config, const NetworkChoice& choice,
+                          int64_t batch) {
   std::unique_ptr<data::Dataset> train;
   try {
     train = open_configured(config, "train");
@@ -149,12 +151,12 @@ ModelSpec of_data(const RunConfig& config, const NetworkChoice& choice, int64_t 
     if (!lacks_data(config)) throw;
     return without_data(config, choice, batch, error.what());
   }
-  return model_spec(config, *train, batch);
+  return train::model_spec(config, *train, batch);
 }
 
 /// Describes the network of a configuration and its update, with the configured batch and
 /// precision.
-TrainingGraphSpec configured(NetworkChoice& choice, const ConfigFlags& given) {
+train::TrainingGraphSpec configured(NetworkChoice& choice, const ConfigFlags& given) {
   const NetworkChoice flags;
   if (choice.batch != flags.batch || choice.precision != flags.precision ||
       choice.classes != flags.classes || choice.width != flags.width || choice.task != flags.task ||
@@ -166,13 +168,13 @@ TrainingGraphSpec configured(NetworkChoice& choice, const ConfigFlags& given) {
   const ResolvedConfig resolved =
       read_config({choice.model, tutti_environment(), given.settings()});
   check_old_places(resolved);
-  RunConfig config = resolved.config;
+  config::RunConfig config = resolved.config;
   load_library(config.model);
   config.run.threads = 1;
   config.data.generate_when_read = true;
-  choice.batch = batch_sizes(config.batch, replica_count(config.run, 1)).local;
+  choice.batch = config::batch_sizes(config.batch, config::replica_count(config.run, 1)).local;
   choice.precision = to_string(config.run.precision);
-  TrainingGraphSpec training;
+  train::TrainingGraphSpec training;
   training.model = of_data(config, choice, choice.batch);
   training.optimizer = config.optimizer;
   training.freeze = config.model.freeze;
@@ -193,8 +195,8 @@ void check_keys_of_network(const std::vector<Setting>& settings) {
 }
 
 /// Describes a network given by its name, as sgd with momentum trains it, or as keys say.
-TrainingGraphSpec named_network(NetworkChoice& choice, const ConfigFlags& given) {
-  TrainingGraphSpec training;
+train::TrainingGraphSpec named_network(NetworkChoice& choice, const ConfigFlags& given) {
+  train::TrainingGraphSpec training;
   training.model = model_spec(choice);
   training.optimizer.momentum = 0.9;
   std::vector<Setting> settings = given.settings();
@@ -203,15 +205,15 @@ TrainingGraphSpec named_network(NetworkChoice& choice, const ConfigFlags& given)
   check_keys_of_network(settings);
   settings.insert(settings.begin(), {"model.name", choice.model, "NAME"});
   const ResolvedConfig resolved = read_config({"", {}, settings});
-  const RunConfig& config = resolved.config;
-  const ModelSpec flags = training.model;
+  const config::RunConfig& config = resolved.config;
+  const models::ModelSpec flags = training.model;
   if (choice.batch == 0 && resolved.origins.contains("batch.local"))
     choice.batch = config.batch.local;
-  training.model = model_spec(config, choice.batch);
+  training.model = train::model_spec(config, choice.batch);
   training.optimizer = config.optimizer;
   training.freeze = config.model.freeze;
   // A flag has precedence.
-  ModelSpec& model = training.model;
+  models::ModelSpec& model = training.model;
   model.input = flags.input, model.inputs = flags.inputs;
   if (flags.classes > 0) model.classes = flags.classes;
   if (flags.width > 0) model.width = flags.width;
@@ -227,22 +229,23 @@ TrainingGraphSpec named_network(NetworkChoice& choice, const ConfigFlags& given)
 }
 
 int run_show(ModelVerb& verb) {
-  TrainingGraphSpec training = is_configuration(verb.network.model)
-                                   ? configured(verb.network, verb.flags)
-                                   : named_network(verb.network, verb.flags);
+  train::TrainingGraphSpec training = is_configuration(verb.network.model)
+                                          ? configured(verb.network, verb.flags)
+                                          : named_network(verb.network, verb.flags);
   if (!verb.network.input.empty())
     training.model.input = Shape(std::span<const int64_t>(verb.network.input));
   if (training.model.batch == 0)
     training.model.batch = verb.network.batch = usual_batch(training.model);
-  const ModelSummary summary = summarise(training.model);
-  const CpuBackend backend;
-  PlanOptions options;
-  options.threads = choose_threads(verb.threads, 0, read_topology(), 1);
+  const models::ModelSummary summary = models::summarise(training.model);
+  const backend::CpuBackend backend;
+  plan::PlanOptions options;
+  options.threads = choose_threads(verb.threads, 0, device::read_topology(), 1);
   training.split = {.threads = options.threads, .tile_bytes = backend.tile_bytes()};
   options.layout = verb.network.layout;
   options.measure =
       false;  // memory hardly depends on the kernels, and showing a model should not take seconds
-  const Plan plan = compile(make_training_graph(training).graph, backend, options);
+  const plan::Plan plan =
+      plan::compile(train::make_training_graph(training).graph, backend, options);
   if (verb.json) {
     print_model(summary, plan, verb);
     return 0;
@@ -301,4 +304,4 @@ Verb model_verb() {
           .verbs = {list, show}};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -27,7 +27,7 @@
 #include "tutti/train/settings/specs.h"
 #include "tutti/train/step/step_settings.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 struct PlanVerb {
@@ -36,26 +36,26 @@ struct PlanVerb {
   bool refusals = false, json = false;
 };
 
-Json step_json(const Step& step, bool refusals) {
+Json step_json(const plan::Step& step, bool refusals) {
   Json out = {{"name", step.name}, {"op", step.request.op->name()}, {"kernel", step.kernel}};
-  if (step.speed != KernelSpeed::fast) out["reference_loops"] = true;
+  if (step.speed != backend::KernelSpeed::fast) out["reference_loops"] = true;
   if (refusals) out["refused"] = step.refused;
   return out;
 }
 
-Json steps_json(const std::vector<Step>& steps, bool refusals) {
+Json steps_json(const std::vector<plan::Step>& steps, bool refusals) {
   Json out = Json::array();
-  for (const Step& step : steps) out.push_back(step_json(step, refusals));
+  for (const plan::Step& step : steps) out.push_back(step_json(step, refusals));
   return out;
 }
 
-Json memory_json(const Plan& plan) {
-  const PlannedMemory memory = planned_memory(plan);
+Json memory_json(const plan::Plan& plan) {
+  const plan::PlannedMemory memory = plan::planned_memory(plan);
   Json out = {{"total_bytes", memory.total()},           {"variable_bytes", memory.variables},
               {"gradient_bytes", memory.gradients},      {"result_bytes", memory.results},
               {"scratch_bytes", memory.scratch},         {"evaluation_bytes", memory.besides},
               {"limit_bytes", plan.options.memory.bytes}};
-  if (const Recomputed& again = plan.recomputed; again.results > 0)
+  if (const plan::Recomputed& again = plan.recomputed; again.results > 0)
     out["computed_again"] = {{"results", again.results},
                              {"flop", again.flop},
                              {"result_bytes_without",
@@ -63,7 +63,7 @@ Json memory_json(const Plan& plan) {
   return out;
 }
 
-Json plan_json(const Plan& plan, bool refusals) {
+Json plan_json(const plan::Plan& plan, bool refusals) {
   Json out = {{"hash", fmt::format("{:016x}", plan.hash())},
               {"layout", plan.layout},
               {"batch", plan.batch},
@@ -75,7 +75,7 @@ Json plan_json(const Plan& plan, bool refusals) {
               {"accumulator_bytes", plan.state_bytes},
               {"memory", memory_json(plan)},
               {"packs", steps_json(plan.packs, refusals)}};
-  for (const PlanBand& band : plan.bands) {
+  for (const plan::PlanBand& band : plan.bands) {
     out["bands"].push_back({{"samples", band.samples},
                             {"tile", band.tile},
                             {"whole", band.whole},
@@ -86,7 +86,7 @@ Json plan_json(const Plan& plan, bool refusals) {
     if (band.repeats >= 0) out["bands"].back()["repeats"] = band.repeats;
   }
   out["updates"] = steps_json(plan.updates, refusals);
-  for (const PlanStage& stage : plan.stages)
+  for (const plan::PlanStage& stage : plan.stages)
     out["stages"].push_back({{"bucket", stage.bucket},
                              {"after", stage.after},
                              {"waits", stage.waits},
@@ -94,12 +94,12 @@ Json plan_json(const Plan& plan, bool refusals) {
                              {"packs", stage.packs},
                              {"starts", stage.starts},
                              {"before_band", stage.first_use}});
-  for (const PlanExchange& exchange : plan.exchanges) {
-    const Node& node = plan.graph.nodes()[static_cast<size_t>(exchange.node)];
+  for (const plan::PlanExchange& exchange : plan.exchanges) {
+    const graph::Node& node = plan.graph.nodes()[static_cast<size_t>(exchange.node)];
     out["exchanges"].push_back(
         {{"name", node.name}, {"op", node.op->name()}, {"attributes", node.op->attributes()}});
   }
-  for (const PlanBucket& bucket : plan.buckets)
+  for (const plan::PlanBucket& bucket : plan.buckets)
     out["buckets"].push_back({{"offset", bucket.offset},
                               {"bytes", bucket.bytes},
                               {"exchange", bucket.exchange},
@@ -109,60 +109,63 @@ Json plan_json(const Plan& plan, bool refusals) {
 
 struct Resumed {
   std::string checkpoint;
-  CheckpointInfo before;
+  keep::CheckpointInfo before;
 };
 
 /// Returns the checkpoint that train would resume from. A resumed run has as many replicas as it
 /// began with.
-std::optional<Resumed> resumed(RunConfig& config) {
+std::optional<Resumed> resumed(config::RunConfig& config) {
   if (config.checkpoint.resume.empty()) return std::nullopt;
-  const RunPlace place = preview_run_folder(run_folder_request(config, false));
+  const keep::RunPlace place = keep::preview_run_folder(keep::run_folder_request(config, false));
   if (place.resume.empty()) return std::nullopt;
-  Resumed found{place.resume, verify_checkpoint(place.resume)};
-  if (config.run.replicas == 0) config.run.replicas = replicas_of(found.before);
+  Resumed found{place.resume, keep::verify_checkpoint(place.resume)};
+  if (config.run.replicas == 0) config.run.replicas = train::replicas_of(found.before);
   return found;
 }
 
 /// Refuses a resume that train would refuse; train itself also checks the identity of the data.
-void refuse_as_train(const Resumed& from, const RunConfig& config, int64_t replicas,
+void refuse_as_train(const Resumed& from, const config::RunConfig& config, int64_t replicas,
                      const data::Dataset& train) {
-  RunSettings settings = effective_settings(config, replicas, {&train, nullptr, nullptr, nullptr});
+  config::RunSettings settings =
+      train::effective_settings(config, replicas, {&train, nullptr, nullptr, nullptr});
   take_data_content(from.before, settings);
-  (void)check_resume(from.checkpoint, from.before, settings, {});
+  (void)train::check_resume(from.checkpoint, from.before, settings, {});
 }
 
 /// Returns the kernels that an earlier run chose, if train would use the same.
-std::optional<Choices> earlier_choices(const RunConfig& config,
-                                       const std::optional<Resumed>& from) {
-  if (from) return Choices::parse(from->before.plan_choices);
+std::optional<plan::Choices> earlier_choices(const config::RunConfig& config,
+                                             const std::optional<Resumed>& from) {
+  if (from) return plan::Choices::parse(from->before.plan_choices);
   if (config.plan.choices_from.empty()) return std::nullopt;
-  return Choices::parse(
-      verify_checkpoint(checkpoint_at(config.plan.choices_from, "plan.choices_from")).plan_choices,
-      Choices::Of::another_run);
+  return plan::Choices::parse(
+      keep::verify_checkpoint(keep::checkpoint_at(config.plan.choices_from, "plan.choices_from"))
+          .plan_choices,
+      plan::Choices::Of::another_run);
 }
 
 int run_plan(const PlanVerb& verb) {
   ResolvedConfig resolved = verb.flags.read_run();
-  RunConfig& config = resolved.config;
+  config::RunConfig& config = resolved.config;
   log::configure(config.run.log_level, 0, 1);
   for (const std::string& warning : resolved.warnings_of_training()) log::warn("{}", warning);
   config.run.threads =
       choose_threads(static_cast<int>(config.run.threads), read_surroundings().omp_num_threads,
-                     read_topology(), verb.ranks);
+                     device::read_topology(), verb.ranks);
   const std::optional<Resumed> from = resumed(config);
-  const std::optional<Choices> earlier = earlier_choices(config, from);
+  const std::optional<plan::Choices> earlier = earlier_choices(config, from);
   config.data.generate_when_read = true;
   const auto dataset = open_configured(config, "train");
-  const int workers = worker_ranks(config, verb.ranks);
-  const PartGrid grid = part_grid(config.parallel, workers, 0);
-  const int64_t replicas = replica_count(config.run, grid.groups());
+  const int workers = train::worker_ranks(config, verb.ranks);
+  const split::PartGrid grid = train::part_grid(config.parallel, workers, 0);
+  const int64_t replicas = config::replica_count(config.run, grid.groups());
   grid.require_own_ranks(replicas);
   if (from) refuse_as_train(*from, config, replicas, *dataset);
   const bool has_clock = !config.replay.machine.empty();
-  if (!has_clock) check_served_job(config, replicas, workers, nullptr);
+  if (!has_clock) train::check_served_job(config, replicas, workers, nullptr);
   const auto communicator = comm::make_single_communicator();
-  const int gradients = static_cast<int>(gradients_of_step(config, replicas));
-  NetworkSpec spec = network_spec(config, *dataset, batch_sizes(config.batch, gradients).local);
+  const int gradients = static_cast<int>(train::gradients_of_step(config, replicas));
+  train::NetworkSpec spec =
+      train::network_spec(config, *dataset, config::batch_sizes(config.batch, gradients).local);
   // The kernels that train would use, and record for later runs.
   spec.tuning_file = tuning_file(config.plan.tuning);
   if (earlier) spec.choices = *earlier;
@@ -172,28 +175,29 @@ int run_plan(const PlanVerb& verb) {
         "the ranks of a run measure how large their buckets are to be; shown are buckets of 1 MiB: "
         "give --set comm.bucket_bytes=SIZE as the run's log says it, for the run's own hash");
   // The first of the parts and stages is shown.
-  const ReplicaMap map(has_clock ? gradients : static_cast<int>(replicas), grid.groups(), 0);
-  const NetworkSpec of_step =
-      network_of_step(step_spec(config, std::move(spec), map, grid, has_clock), workers, 0);
-  const auto network = compile_network(of_step, CpuBackend(), *communicator);
+  const exchange::ReplicaMap map(has_clock ? gradients : static_cast<int>(replicas), grid.groups(),
+                                 0);
+  const train::NetworkSpec of_step = train::network_of_step(
+      train::step_spec(config, std::move(spec), map, grid, has_clock), workers, 0);
+  const auto network = train::compile_network(of_step, backend::CpuBackend(), *communicator);
   const int batches = static_cast<int>(config.batch.accumulate);
   if (verb.json) {
     Json out = plan_json(network->training, verb.refusals);
     if (grid.stages() > 1)
       out["pipeline"] = {{"stages", grid.stages()},
                          {"micro_batches", batches},
-                         {"bubble", pipeline_bubble(grid.stages(), batches)}};
+                         {"bubble", split::pipeline_bubble(grid.stages(), batches)}};
     out["replicas"] = replicas;
     out["ranks"] = verb.ranks;
     print_json_output(out);
     return 0;
   }
   fmt::print("{}{}\n{} replica(s) on {} rank(s)\nhash {:016x}\n",
-             network->training.to_string(verb.refusals), memory_text(network->training), replicas,
-             verb.ranks, network->training.hash());
+             network->training.to_string(verb.refusals), plan::memory_text(network->training),
+             replicas, verb.ranks, network->training.hash());
   if (grid.stages() > 1)
-    fmt::print("{}\n{}The plan is stage 0's.\n", pipeline_line(config),
-               stages_text(of_step.training));
+    fmt::print("{}\n{}The plan is stage 0's.\n", train::pipeline_line(config),
+               train::stages_text(of_step.training));
   return 0;
 }
 
@@ -222,4 +226,4 @@ Verb plan_verb() {
           .run = [state] { return run_plan(*state); }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

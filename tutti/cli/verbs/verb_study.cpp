@@ -30,7 +30,7 @@
 #include "tutti/train/settings/replay_check.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 struct StudyVerb {
@@ -46,20 +46,20 @@ struct StudyVerb {
 constexpr const char* kMachineContent = "the machine of replay.machine";
 
 study::Configuration settings_in_file(const std::string& path) {
-  const RunConfig config = read_config({path, {}, {}}).config;
-  study::Configuration settings = run_settings(config);
+  const config::RunConfig config = read_config({path, {}, {}}).config;
+  study::Configuration settings = config::run_settings(config);
   if (config.replay.machine.empty()) return settings;
-  const auto record = std::filesystem::path(path).parent_path() / kRecordFile;
+  const auto record = std::filesystem::path(path).parent_path() / trace::kRecordFile;
   try {
-    settings[kMachineContent] = read_run(record.string()).start.replayed_on;
+    settings[kMachineContent] = trace::read_run(record.string()).start.replayed_on;
   } catch (const IoError&) {  // it is not known, so it counts as different
   }
   return settings;
 }
 
 /// Returns the same for a future run.
-study::Configuration settings_now(const RunConfig& config) {
-  study::Configuration settings = run_settings(config);
+study::Configuration settings_now(const config::RunConfig& config) {
+  study::Configuration settings = config::run_settings(config);
   if (!config.replay.machine.empty())
     settings[kMachineContent] = read_machine(config.replay.machine).label();
   return settings;
@@ -76,9 +76,9 @@ bool set_by_study(std::string_view key) {
 /// Decides as for a resume: a run that may go on is checked by training in the same way.
 study::OnChange change_rule(const std::string& key) {
   if (key == kMachineContent) return study::OnChange::may_go_on;
-  const ConfigKey* row = find_config_key(key);
-  if (row && row->on_resume == OnResume::no_matter) return study::OnChange::no_matter;
-  if (row && row->on_resume == OnResume::may_change) return study::OnChange::may_go_on;
+  const config::ConfigKey* row = config::find_config_key(key);
+  if (row && row->on_resume == config::OnResume::no_matter) return study::OnChange::no_matter;
+  if (row && row->on_resume == config::OnResume::may_change) return study::OnChange::may_go_on;
   return study::OnChange::begins_anew;
 }
 
@@ -97,10 +97,10 @@ std::vector<Flag> configuration_flags(StudyVerb& verb) {
 }
 
 /// Returns the goal; the learning task may follow only from the fields of the data set.
-Goal goal_of_study(RunConfig config) {
-  if (auto goal = goal_of(config)) return *goal;
+train::Goal goal_of_study(config::RunConfig config) {
+  if (auto goal = train::goal_of(config)) return *goal;
   config.data.generate_when_read = true;
-  return goal_of(config, model_spec(config, *open_configured(config, "train"), 1));
+  return train::goal_of(config, train::model_spec(config, *open_configured(config, "train"), 1));
 }
 
 int run_comparison(const StudyVerb& verb) {
@@ -119,7 +119,7 @@ int run_comparison(const StudyVerb& verb) {
 }
 
 /// Sets the sizes of the study: ranks, or with --replicas how many of them are replayed.
-void take_sizes(const StudyVerb& verb, const RunConfig& config, study::StudyFlags& flags) {
+void take_sizes(const StudyVerb& verb, const config::RunConfig& config, study::StudyFlags& flags) {
   // Without a machine one number sets run.replicas, on all these ranks.
   int64_t number = 0;
   const bool fixed = config.replay.machine.empty() && read_number(verb.replicas, number);
@@ -168,7 +168,7 @@ ResolvedConfig read_with(const StudyVerb& verb, const std::vector<std::string>& 
 }
 
 /// Takes the values that a study shows of the configuration of its runs.
-void take_configuration(const RunConfig& config, study::StudyFlags& flags) {
+void take_configuration(const config::RunConfig& config, study::StudyFlags& flags) {
   flags.epochs = config.run.epochs;
   flags.seed = static_cast<uint64_t>(config.run.seed);
   flags.local_batch = config.batch.local;
@@ -201,10 +201,10 @@ int run_schemes(const StudyVerb& verb, const study::StudyFlags& flags) {
     study::StudyFlags own = flags;
     own.sets.insert(own.sets.end(), choice.sets.begin(), choice.sets.end());
     // Checks now, and not hours later when this study begins.
-    const RunConfig config = read_with(verb, own.sets).config;
+    const config::RunConfig config = read_with(verb, own.sets).config;
     refuse_groups(config);
     if (!flags.collect_only) {
-      check_replay(config);
+      train::check_replay(config);
       check_served_sizes(config, own);
     }
     take_configuration(config, own);
@@ -250,12 +250,12 @@ int run_study_verb(const StudyVerb& verb) {
     if (!set_by_study(setting.key)) flags.sets.push_back(setting.key + "=" + setting.text);
   }
   ResolvedConfig resolved = verb.flags.read();
-  const RunConfig& config = resolved.config;
+  const config::RunConfig& config = resolved.config;
   refuse_shared(resolved);
   flags.replicas = verb.replicas.empty() ? config.run.replicas : 0;
   refuse_groups(config);
   take_sizes(verb, config, flags);
-  const Topology topology = read_topology();
+  const device::Topology topology = device::read_topology();
   // Checks now, and not hours later when this size begins.
   if (!flags.collect_only)
     check_threads_per_core(static_cast<int>(config.run.threads), flags.oversubscribe, topology);
@@ -278,10 +278,10 @@ int run_study_verb(const StudyVerb& verb) {
   flags.read_resolved = settings_in_file;
   flags.change_rule = change_rule;
   flags.has_sound_checkpoint = [](const std::string& directory) {
-    return find_latest_valid(checkpoints_in(directory)).has_value();
+    return keep::find_latest_valid(keep::checkpoints_in(directory)).has_value();
   };
   flags.cores = cores_for_ranks(topology);
-  if (!flags.collect_only) check_replay(config);
+  if (!flags.collect_only) train::check_replay(config);
   if (!verb.schemes.empty()) return run_schemes(verb, flags);
   if (!flags.collect_only) check_served_sizes(config, flags);
   take_configuration(config, flags);
@@ -361,4 +361,4 @@ Verb study_verb() {
       }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

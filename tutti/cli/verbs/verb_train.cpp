@@ -39,7 +39,7 @@
 #include "tutti/train/settings/replay_check.h"
 #include "tutti/train/settings/resume_check.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 struct TrainVerb {
@@ -56,20 +56,20 @@ struct TrainVerb {
 constexpr std::array kJobVariables = {"SLURM_JOB_ID", "PBS_JOBID",   "LSB_JOBID",
                                       "FLUX_JOB_ID",  "SGE_TASK_ID", "_CONDOR_SLOT"};
 
-ExitCode exit_code(RunStatus status) {
+ExitCode exit_code(trace::RunStatus status) {
   switch (status) {
-    case RunStatus::done: return ExitCode::done;
-    case RunStatus::target_missed: return ExitCode::target_missed;
-    case RunStatus::requeue: return ExitCode::requeue;
-    case RunStatus::failed: break;
+    case trace::RunStatus::done: return ExitCode::done;
+    case trace::RunStatus::target_missed: return ExitCode::target_missed;
+    case trace::RunStatus::requeue: return ExitCode::requeue;
+    case trace::RunStatus::failed: break;
   }
   return ExitCode::failure;
 }
 
 /// Refuses, before anything is done, a run whose config.toml could not be read back: TOML is UTF-8.
-void refuse_other_bytes(const RunConfig& config) {
-  for (const ConfigKey& row : config_keys()) {
-    const ConfigValue value = row.get(config);
+void refuse_other_bytes(const config::RunConfig& config) {
+  for (const config::ConfigKey& row : config::config_keys()) {
+    const config::ConfigValue value = row.get(config);
     const auto* text = std::get_if<std::string>(&value);
     if (!text || row.name == "run.output_dir" || row.name == "checkpoint.resume") continue;
     if (as_utf8(*text) != *text)
@@ -82,8 +82,9 @@ void refuse_other_bytes(const RunConfig& config) {
 
 /// Returns the content of the run's config.toml: settings of the run, without those of this process
 /// or of the run's present place.
-ResolvedConfig of_the_run(ResolvedConfig resolved, const RunPlace& place, int threads_asked_for) {
-  RunConfig& config = resolved.config;
+ResolvedConfig of_the_run(ResolvedConfig resolved, const keep::RunPlace& place,
+                          int threads_asked_for) {
+  config::RunConfig& config = resolved.config;
   config.run.threads = threads_asked_for;
   if (config.run.log_level != resolved.log_level_of_files) {
     config.run.log_level = resolved.log_level_of_files;
@@ -91,19 +92,19 @@ ResolvedConfig of_the_run(ResolvedConfig resolved, const RunPlace& place, int th
   }
   config.run.output_dir.clear();
   resolved.origins["run.output_dir"] = "the folder that this file lies in";
-  config.checkpoint.dir = own_checkpoints(config.checkpoint.dir, place);
+  config.checkpoint.dir = keep::own_checkpoints(config.checkpoint.dir, place);
   config.checkpoint.resume.clear();
   resolved.origins.erase("checkpoint.resume");
   return resolved;
 }
 
 /// Returns the next commands, which need only the resolved configuration in the run's folder.
-NextCommands next_commands(const RunPlace& place, bool checkpoints_apart, const Job& job,
-                           int ranks_asked_for) {
-  const std::string config = shell_word(place.directory + "/" + kConfigFile),
+train::NextCommands next_commands(const keep::RunPlace& place, bool checkpoints_apart,
+                                  const Job& job, int ranks_asked_for) {
+  const std::string config = shell_word(place.directory + "/" + keep::kConfigFile),
                     weights = shell_word(checkpoints_apart ? place.checkpoints : place.directory);
-  NextCommands next{.resume = fmt::format("tutti train {} --resume", config),
-                    .eval = fmt::format("tutti eval {} --weights {}", config, weights)};
+  train::NextCommands next{.resume = fmt::format("tutti train {} --resume", config),
+                           .eval = fmt::format("tutti eval {} --weights {}", config, weights)};
   const int ranks = job.communicator().size();
   if (ranks_asked_for > 0)
     next.resume += fmt::format(" --ranks {}", ranks_asked_for);
@@ -113,8 +114,8 @@ NextCommands next_commands(const RunPlace& place, bool checkpoints_apart, const 
 }
 
 /// Returns the record's facts about this program, machine and command.
-RunStart about_this_run(const Job& job, const TrainVerb& verb) {
-  RunStart about;
+trace::RunStart about_this_run(const Job& job, const TrainVerb& verb) {
+  trace::RunStart about;
   about.version = version_short();
   const BuildFacts build = build_facts();
   about.git = build.git;
@@ -131,9 +132,9 @@ RunStart about_this_run(const Job& job, const TrainVerb& verb) {
 }
 
 /// Returns the specification for train() besides data, backend and ranks.
-TrainerSpec spec_of_run(const RunConfig& config, const TrainVerb& verb, const Job& job,
-                        const RunPlace& place) {
-  TrainerSpec spec;
+train::TrainerSpec spec_of_run(const config::RunConfig& config, const TrainVerb& verb,
+                               const Job& job, const keep::RunPlace& place) {
+  train::TrainerSpec spec;
   spec.config = config;
   spec.about = about_this_run(job, verb);
   spec.in_batch_job = std::ranges::any_of(
@@ -150,8 +151,8 @@ TrainerSpec spec_of_run(const RunConfig& config, const TrainVerb& verb, const Jo
 
 /// Checks that the tokens of a text mean the same as to the network that the run resumes or begins
 /// with. Collective.
-void compare_tokenizers(comm::Communicator& communicator, const RunConfig& config,
-                        const ConfiguredData& data, const RunPlace& place) {
+void compare_tokenizers(comm::Communicator& communicator, const config::RunConfig& config,
+                        const ConfiguredData& data, const keep::RunPlace& place) {
   (void)comm::decide(communicator, "comparing tokenizers", [&] {
     if (!data.tokenizer) return std::string();
     if (!place.resume.empty())
@@ -163,7 +164,7 @@ void compare_tokenizers(comm::Communicator& communicator, const RunConfig& confi
 }
 
 /// Writes a run's files beside its record, once nothing refuses it: a resumed run has them already.
-void begin_folder(const ConfiguredData& data, const RunPlace& place) {
+void begin_folder(const ConfiguredData& data, const keep::RunPlace& place) {
   const std::filesystem::path kept = std::filesystem::path(place.directory) / kTokenizerFolder;
   const bool there = !place.resume.empty() && data::has_tokenizer(kept);
   if (there) return;
@@ -174,24 +175,24 @@ void begin_folder(const ConfiguredData& data, const RunPlace& place) {
 
 /// Checks for mistakes before a folder is taken for the run. With --fresh it checks all that a dry
 /// run would, since an earlier run is then set aside.
-void check_before_folder(const TrainVerb& verb, const RunConfig& config, const Job& job,
-                         const RunData& data, const Backend& backend) {
+void check_before_folder(const TrainVerb& verb, const config::RunConfig& config, const Job& job,
+                         const train::RunData& data, const backend::Backend& backend) {
   std::optional<comm::Machine> machine;
   if (!config.replay.machine.empty()) machine = read_machine(config.replay.machine);
   const int ranks = job.communicator().size();
-  (void)replicas_of_job(config, ranks, machine ? &*machine : nullptr);
+  (void)train::replicas_of_job(config, ranks, machine ? &*machine : nullptr);
   if (!verb.fresh) return;
-  (void)rehearse({.config = config,
-                  .ranks = ranks,
-                  .ranks_per_node = job.communicator().local_size(),
-                  .data = data,
-                  .backend = backend,
-                  .machine = machine ? &*machine : nullptr,
-                  .first = false});
+  (void)train::rehearse({.config = config,
+                         .ranks = ranks,
+                         .ranks_per_node = job.communicator().local_size(),
+                         .data = data,
+                         .backend = backend,
+                         .machine = machine ? &*machine : nullptr,
+                         .first = false});
 }
 
-void print_result(const RunResult& result, const RunPlace& place) {
-  print_json_output(Json{{"status", name(result.status)},
+void print_result(const train::RunResult& result, const keep::RunPlace& place) {
+  print_json_output(Json{{"status", trace::name(result.status)},
                          {"exit_code", static_cast<int>(exit_code(result.status))},
                          {"steps", result.steps},
                          {"metrics", result.metrics},
@@ -203,7 +204,7 @@ void print_result(const RunResult& result, const RunPlace& place) {
 /// Trains as one of the ranks of the job.
 int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThreads& requested,
                double started) {
-  RunConfig& config = resolved.config;
+  config::RunConfig& config = resolved.config;
   const Job job({.timeout = config.comm.timeout_s,
                  .nodes = config.comm.nodes,
                  .wire = config.comm.wire,
@@ -211,9 +212,9 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
                  .threads = static_cast<int>(config.run.threads),
                  .progress = config.comm.progress_threads});
   comm::Communicator& communicator = job.communicator();
-  comm::agree(
-      communicator, "the configuration",
-      fmt::format("tutti = {}\n{}", version_short(), shared_lines(run_settings(resolved.config))));
+  comm::agree(communicator, "the configuration",
+              fmt::format("tutti = {}\n{}", version_short(),
+                          config::shared_lines(config::run_settings(resolved.config))));
   communicator.set_on_timeout(config.comm.on_timeout);
   if (config.comm.check) communicator.set_check();
   use_selection(communicator, config.comm.selection);
@@ -222,19 +223,19 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
 
   if (config.checkpoint.resume.empty() && !verb.fresh)  // before data is made or copied
     (void)comm::decide(communicator, "looking at the output folder", [&] {
-      (void)preview_run_folder(run_folder_request(config, false));
+      (void)keep::preview_run_folder(keep::run_folder_request(config, false));
       return std::string();
     });
   const PreparedData prepared = prepare_data(config, communicator);
-  check_resume_anyway(verb.resume_anyway, config.checkpoint.resume);
-  const CpuBackend backend;
+  train::check_resume_anyway(verb.resume_anyway, config.checkpoint.resume);
+  const backend::CpuBackend backend;
   check_before_folder(verb, config, job, prepared.data.view(), backend);
-  const RunFolder folder(communicator, run_folder_request(config, verb.fresh));
+  const keep::RunFolder folder(communicator, keep::run_folder_request(config, verb.fresh));
   compare_tokenizers(communicator, config, prepared.data, folder.place());
   const std::string kept = resolved_toml(of_the_run(resolved, folder.place(), requested.threads));
   config.run.output_dir = folder.place().directory;
   config.checkpoint.resume.clear();  // a setting of the run, not of this process
-  TrainerSpec spec = spec_of_run(config, verb, job, folder.place());
+  train::TrainerSpec spec = spec_of_run(config, verb, job, folder.place());
   spec.resolved_config = kept;
   spec.process_started = started;
   spec.run_begins = [&] { begin_folder(prepared.data, folder.place()); };
@@ -256,7 +257,7 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
   spec.data = prepared.data.view();
   spec.staging = prepared.staging;
   spec.read_counts = prepared.counts.get();
-  const RunResult result = train(spec);
+  const train::RunResult result = train::train(spec);
   if (verb.json && communicator.rank() == 0) print_result(result, spec.place);
   return static_cast<int>(exit_code(result.status));
 }
@@ -265,20 +266,20 @@ int run_train(const TrainVerb& verb) {
   const double started = process_start_time();
   ResolvedConfig resolved = verb.flags.read_run();
   refuse_other_bytes(resolved.config);
-  const RunConfig& config = resolved.config;
+  const config::RunConfig& config = resolved.config;
   if (verb.replays && config.replay.machine.empty())
     throw ConfigError(
         "tutti replay needs a machine whose time it tells: --machine FILE, or replay.machine; "
         "examples/machines has some");
   if (!config.replay.machine.empty()) (void)read_machine(config.replay.machine);  // before anything
-  check_replay(config);
+  train::check_replay(config);
   require_data(config.data);
   const comm::Launcher launcher = read_launcher();
   log::configure(config.run.log_level, launcher.rank, launcher.size);
   const RankThreads requested{.threads = static_cast<int>(config.run.threads),
                               .progress = config.comm.progress_threads,
                               .oversubscribe = verb.oversubscribe};
-  check_threads_per_core(requested.threads, verb.oversubscribe, read_topology());
+  check_threads_per_core(requested.threads, verb.oversubscribe, device::read_topology());
   if (verb.dry_run)
     return dry_run(resolved, {.ranks = verb.ranks,
                               .requested = requested,
@@ -300,7 +301,7 @@ int run_and_tell(const TrainVerb& verb) {
     return run_train(verb);
   } catch (const Error& error) {
     if (verb.json && read_launcher().rank == 0)
-      print_json_output(Json{{"status", name(RunStatus::failed)},
+      print_json_output(Json{{"status", trace::name(trace::RunStatus::failed)},
                              {"exit_code", static_cast<int>(error.exit_code())},
                              {"error", as_utf8(error.what())}});
     throw;
@@ -376,4 +377,4 @@ Verb train_verb() {
       .run = [state] { return run_and_tell(*state); }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

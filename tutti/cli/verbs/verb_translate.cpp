@@ -36,7 +36,7 @@
 #include "tutti/train/network/given_weights.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::cli {
 namespace {
 
 // Exactly one of text, file and split is set.
@@ -61,7 +61,7 @@ struct SequencePairs {
 // Weights, and the file of their configuration.
 struct TrainedPairs {
   std::filesystem::path weights, file;
-  const RunConfig& config;
+  const config::RunConfig& config;
 };
 
 /// Samples that are typed in have the fields of a set of pairs.
@@ -143,7 +143,8 @@ void read_lines(const SourcesGiven& given, const TrainedPairs& trained, Sequence
 }
 
 /// Reads sources and targets; the field that the network learns holds the target and the end token.
-void read_samples(const SourcesGiven& given, const RunConfig& config, SequencePairs& pairs) {
+void read_samples(const SourcesGiven& given, const config::RunConfig& config,
+                  SequencePairs& pairs) {
   auto set = open_configured(config, given.split);
   const size_t source = data::field_index(*set, "source"), next = data::field_index(*set, "next");
   const data::PairSet* const text = data::pairs_in(*set);
@@ -177,7 +178,7 @@ std::string SequencePairs::text_of_target(std::span<const int32_t> tokens) const
 }
 
 std::vector<std::string> SequencePairs::words_of_target(std::span<const int32_t> tokens) const {
-  if (tokenizer) return bleu_words(text_of_target(tokens));
+  if (tokenizer) return train::bleu_words(text_of_target(tokens));
   std::vector<std::string> words;
   for (const int32_t token : tokens) words.push_back(fmt::format("{}", token));
   return words;
@@ -187,7 +188,7 @@ std::vector<std::string> SequencePairs::words_of_target(std::span<const int32_t>
 // data.window becomes an empty source, and a warning names it. Throws ConfigError if all lines are
 // too long, no tokenizer is known, or the data set has another one.
 SequencePairs sequence_pairs(const SourcesGiven& given, const TrainedPairs& trained) {
-  const DataSection& data = trained.config.data;
+  const config::DataSection& data = trained.config.data;
   if (data.dataset != "token-pairs")
     throw ConfigError(fmt::format(
         "data.dataset = \"{}\" has no sources: translate is for models of \"token-pairs\"",
@@ -206,7 +207,7 @@ SequencePairs sequence_pairs(const SourcesGiven& given, const TrainedPairs& trai
 struct TranslateVerb {
   std::string weights, config, data_dir, output;
   SourcesGiven sources;
-  BeamSettings beam;
+  train::BeamSettings beam;
   int64_t side_by_side = 16;
   int threads = 0;
   bool json = false;
@@ -214,7 +215,7 @@ struct TranslateVerb {
 
 /// The quality of translations, compared with the data set's targets.
 struct TranslationQuality {
-  Bleu bleu;
+  train::Bleu bleu;
   int64_t samples = 0, right_samples = 0, tokens = 0, right_tokens = 0;
 
   void add(const SequencePairs& pairs, size_t i, std::vector<int32_t> written) {
@@ -238,7 +239,7 @@ struct TranslationQuality {
 };
 
 void print_report(const TranslateVerb& verb, const TranslationQuality& q) {
-  const Bleu& bleu = q.bleu;
+  const train::Bleu& bleu = q.bleu;
   if (verb.json) {
     Json out = {{"weights", verb.weights},
                 {"split", verb.sources.split},
@@ -251,7 +252,7 @@ void print_report(const TranslateVerb& verb, const TranslationQuality& q) {
                 {"reference_words", bleu.references()},
                 {"token_accuracy", q.token_share()},
                 {"sequence_accuracy", q.sample_share()}};
-    for (size_t n = 1; n <= Bleu::kLongest; ++n)
+    for (size_t n = 1; n <= train::Bleu::kLongest; ++n)
       out[fmt::format("precision{}", n)] = bleu.precision(n);
     print_json_output(out);
     return;
@@ -265,37 +266,39 @@ void print_report(const TranslateVerb& verb, const TranslationQuality& q) {
 }
 
 /// Returns the translations in the order of the sources.
-std::vector<WrittenSequence> written_by(Translator& translator, const SequencePairs& pairs) {
+std::vector<train::WrittenSequence> written_by(train::Translator& translator,
+                                               const SequencePairs& pairs) {
   std::vector<std::vector<int32_t>> sources;
   for (const std::vector<int32_t>& source : pairs.sources)
     if (!source.empty()) sources.push_back(source);
-  std::vector<WrittenSequence> found = translator.write(sources), all;
+  std::vector<train::WrittenSequence> found = translator.write(sources), all;
   auto next = found.begin();
   for (const std::vector<int32_t>& source : pairs.sources)
-    all.push_back(source.empty() ? WrittenSequence{} : std::move(*next++));
+    all.push_back(source.empty() ? train::WrittenSequence{} : std::move(*next++));
   return all;
 }
 
-int translate(const TranslateVerb& verb, const GivenNames& given, const FoundWeights& found,
-              RunConfig& config) {
+int translate(const TranslateVerb& verb, const GivenNames& given, const train::FoundWeights& found,
+              config::RunConfig& config) {
   take_task(found, config);
   const SequencePairs pairs = sequence_pairs(verb.sources, {verb.weights, given.config, config});
-  const CpuBackend backend;
-  PlanOptions options = plan_options_for(config, found);
+  const backend::CpuBackend backend;
+  plan::PlanOptions options = plan_options_for(config, found);
   options.threads = static_cast<int>(config.run.threads);
-  BeamSettings beam = verb.beam;
+  train::BeamSettings beam = verb.beam;
   beam.end_token = pairs.end_token;
   const int64_t side_by_side =
       std::clamp(std::ssize(pairs.sources), std::ptrdiff_t{1}, std::ptrdiff_t{verb.side_by_side});
-  Translator translator(model_spec(config, *pairs.fields, 1), side_by_side, beam, backend, options);
-  Weights weights(translator.variables(), 1);
+  train::Translator translator(train::model_spec(config, *pairs.fields, 1), side_by_side, beam,
+                               backend, options);
+  train::Weights weights(translator.variables(), 1);
   import_weights(given, found, weights);
   translator.bind(weights.replica(0));
-  const std::vector<WrittenSequence> written = written_by(translator, pairs);
+  const std::vector<train::WrittenSequence> written = written_by(translator, pairs);
   std::string text;
-  for (const WrittenSequence& one : written) text += pairs.text_of_target(one.tokens) + "\n";
+  for (const train::WrittenSequence& one : written) text += pairs.text_of_target(one.tokens) + "\n";
   if (!verb.output.empty()) {
-    write_result_file(verb.output, text);
+    keep::write_result_file(verb.output, text);
   } else if (verb.sources.split.empty()) {
     keep_bytes_of_output();
     std::fwrite(text.data(), 1, text.size(), stdout);
@@ -315,9 +318,9 @@ int run_translate(const TranslateVerb& verb) {
   log::configure(log::Level::warn, 0, 1);  // the output is the text
   const std::string file = configuration_of(verb.weights, verb.config);
   ResolvedConfig resolved = read_config({.file = file, .environment = {}, .flags = {}});
-  RunConfig& config = resolved.config;
+  config::RunConfig& config = resolved.config;
   if (!verb.data_dir.empty()) config.data.dir = verb.data_dir;
-  const FoundWeights found = find_weights(verb.weights, "translate");
+  const train::FoundWeights found = train::find_weights(verb.weights, "translate");
   set_model_threads(found, verb.threads, config);
   const GivenNames given{.verb = "translate", .weights = verb.weights, .config = file};
   return naming_networks(given, found, config,
@@ -376,4 +379,4 @@ Verb translate_verb() {
           .run = [state] { return run_translate(*state); }};
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

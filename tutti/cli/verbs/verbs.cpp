@@ -1,6 +1,6 @@
 #include "tutti/cli/verbs/verbs.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 std::vector<Verb> all_verbs() {
   struct Task {
@@ -23,4 +23,4 @@ std::vector<Verb> all_verbs() {
   return verbs;
 }
 
-}  // namespace tutti
+}  // namespace tutti::cli

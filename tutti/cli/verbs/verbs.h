@@ -6,7 +6,7 @@
 
 #include "tutti/cli/flags/flags.h"
 
-namespace tutti {
+namespace tutti::cli {
 
 /// Returns all verbs in the order of `tutti help`. Each call makes new variables.
 std::vector<Verb> all_verbs();
@@ -30,4 +30,4 @@ Verb replay_verb();
 Verb study_verb();
 Verb train_verb();
 
-}  // namespace tutti
+}  // namespace tutti::cli

@@ -35,7 +35,7 @@ std::string reason_of_errno() {
 }  // namespace
 
 struct TcpStore::ReferenceResult {
-  uint32_t status = kDone;
+  uint32_t status = store_protocol::kDone;
   std::string value;
 };
 
@@ -72,17 +72,17 @@ Socket TcpStore::connect(SocketDeadline deadline, Server server) const {
 // order.
 bool TcpStore::meet(const Socket& socket, const SocketAddress& address,
                     SocketDeadline deadline) const {
-  Challenge challenge{};
+  store_protocol::Challenge challenge{};
   if (!receive_all(socket, value_room(challenge).first(sizeof challenge.magic), deadline))
     return false;
-  if (challenge.magic != kMagic)
+  if (challenge.magic != store_protocol::kMagic)
     throw CommError(
         fmt::format("{} is no store of this kind, or on another kind of machine", address.text()));
   if (!receive_all(socket, value_room(challenge.nonce), deadline)) return false;
-  Introduction mine{kMagic, fresh_nonce(), {}};
+  store_protocol::Introduction mine{store_protocol::kMagic, fresh_nonce(), {}};
   const std::string transcript = both(challenge.nonce, mine.nonce);
   mine.proof = proof(secret_, "store client", transcript);
-  Welcome welcome{};
+  store_protocol::Welcome welcome{};
   if (!send_all(socket, value_bytes(mine), deadline) ||
       !receive_all(socket, value_room(welcome), deadline))
     return false;
@@ -118,11 +118,11 @@ TcpStore::ReferenceResult TcpStore::ask(uint32_t operation, const std::string& k
   if (std::isnan(seconds)) seconds = 0;
   const SocketDeadline deadline = after(seconds + timeout_);
   Socket socket = take_connection(deadline);
-  const Request request{operation, static_cast<uint32_t>(key.size()),
-                        static_cast<uint32_t>(value.size()), 0, seconds};
+  const store_protocol::Request request{operation, static_cast<uint32_t>(key.size()),
+                                        static_cast<uint32_t>(value.size()), 0, seconds};
   std::string message(reinterpret_cast<const char*>(&request), sizeof request);
   message += key + value;
-  Reply reply{};
+  store_protocol::Reply reply{};
   ReferenceResult answer;
   bool all = send_all(socket, std::as_bytes(std::span(message)), deadline) &&
              receive_all(socket, value_room(reply), deadline);
@@ -143,13 +143,13 @@ TcpStore::ReferenceResult TcpStore::ask(uint32_t operation, const std::string& k
 }
 
 void TcpStore::set(const std::string& key, const std::string& value) {
-  if (ask(kSet, key, value, 0).status != kDone)
+  if (ask(store_protocol::kSet, key, value, 0).status != store_protocol::kDone)
     throw CommError(fmt::format("the job's store at {}:{} is full", host_, port_));
 }
 
 std::optional<std::string> TcpStore::get(const std::string& key, double seconds) {
-  ReferenceResult answer = ask(kGet, key, {}, seconds);
-  if (answer.status != kDone) return std::nullopt;
+  ReferenceResult answer = ask(store_protocol::kGet, key, {}, seconds);
+  if (answer.status != store_protocol::kDone) return std::nullopt;
   return std::move(answer.value);
 }
 

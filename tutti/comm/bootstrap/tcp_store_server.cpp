@@ -24,10 +24,11 @@ namespace {
 
 using StoreClock = std::chrono::steady_clock;
 constexpr auto kLookAtDeadlines = std::chrono::milliseconds(100);
-constexpr size_t kLongestRequest = sizeof(Request) + Store::kLongestKey + Store::kLongestValue;
+constexpr size_t kLongestRequest =
+    sizeof(store_protocol::Request) + Store::kLongestKey + Store::kLongestValue;
 
 std::string challenge_text(const Nonce& nonce) {
-  const Challenge challenge{kMagic, nonce};
+  const store_protocol::Challenge challenge{store_protocol::kMagic, nonce};
   return {reinterpret_cast<const char*>(&challenge), sizeof challenge};
 }
 
@@ -36,7 +37,7 @@ std::string challenge_text(const Nonce& nonce) {
 class TcpStoreServer::Service {
  public:
   Service(Socket listener, const Socket& wake, std::string secret)
-      : listener_(std::move(listener), {sizeof(Introduction), challenge_text}),
+      : listener_(std::move(listener), {sizeof(store_protocol::Introduction), challenge_text}),
         secret_(std::move(secret)), poll_(epoll_create1(EPOLL_CLOEXEC)) {
     if (!poll_) throw CommError(fmt::format("epoll_create1: {}", file_error(errno)));
     watch(EPOLL_CTL_ADD, listener_.ready().descriptor(), EPOLLIN);
@@ -90,13 +91,14 @@ class TcpStoreServer::Service {
   }
 
   void admit(Stranger& stranger) {
-    Introduction theirs;
+    store_protocol::Introduction theirs;
     std::memcpy(&theirs, stranger.answer.data(), sizeof theirs);
     const std::string transcript = both(stranger.challenge, theirs.nonce);
-    const bool proved =
-        theirs.magic == kMagic && equal(theirs.proof, proof(secret_, "store client", transcript));
-    const Welcome welcome =
-        proved ? Welcome{1, proof(secret_, "store server", transcript)} : Welcome{0, {}};
+    const bool proved = theirs.magic == store_protocol::kMagic &&
+                        equal(theirs.proof, proof(secret_, "store client", transcript));
+    const store_protocol::Welcome welcome =
+        proved ? store_protocol::Welcome{1, proof(secret_, "store server", transcript)}
+               : store_protocol::Welcome{0, {}};
     const int descriptor = stranger.socket.descriptor();
     // The first bytes on a connection always fit.
     if (::send(descriptor, &welcome, sizeof welcome, MSG_NOSIGNAL) != sizeof welcome || !proved)
@@ -146,15 +148,15 @@ class TcpStoreServer::Service {
   // Returns the length of the client's request, as far as it is known; more than kLongestRequest
   // for an invalid one.
   static size_t wanted_by(const Client& client) {
-    if (client.in.size() < sizeof(Request)) return sizeof(Request);
-    const Request request = request_of(client);
+    if (client.in.size() < sizeof(store_protocol::Request)) return sizeof(store_protocol::Request);
+    const store_protocol::Request request = request_of(client);
     if (request.key_bytes == 0 || request.key_bytes > Store::kLongestKey ||
         request.value_bytes > Store::kLongestValue)
       return kLongestRequest + 1;
-    return sizeof(Request) + request.key_bytes + request.value_bytes;
+    return sizeof(store_protocol::Request) + request.key_bytes + request.value_bytes;
   }
-  static Request request_of(const Client& client) {
-    Request request;
+  static store_protocol::Request request_of(const Client& client) {
+    store_protocol::Request request;
     std::memcpy(&request, client.in.data(), sizeof request);
     return request;
   }
@@ -183,16 +185,16 @@ class TcpStoreServer::Service {
   }
 
   bool act(Client& client) {
-    const Request request = request_of(client);
+    const store_protocol::Request request = request_of(client);
     const std::string key = client.in.substr(sizeof request, request.key_bytes);
     std::string value = client.in.substr(sizeof request + request.key_bytes);
     client.in.clear();
-    if (request.operation == kSet) return set(client, key, std::move(value));
-    if (request.operation != kGet) return false;
+    if (request.operation == store_protocol::kSet) return set(client, key, std::move(value));
+    if (request.operation != store_protocol::kGet) return false;
     if (const auto at = values_.find(key); at != values_.end()) {
-      answer(client, kDone, at->second);
+      answer(client, store_protocol::kDone, at->second);
     } else if (!(request.seconds > 0)) {
-      answer(client, kNotSet, {});
+      answer(client, store_protocol::kNotSet, {});
     } else {
       client.waits_for = key;
       client.deadline =
@@ -208,29 +210,29 @@ class TcpStoreServer::Service {
     const size_t before = at == values_.end() ? 0 : key.size() + at->second.size();
     const size_t after = bytes_ - before + key.size() + value.size();
     if (after > kMostBytes) {
-      answer(client, kFull, {});
+      answer(client, store_protocol::kFull, {});
       return true;
     }
     bytes_ = after;
     values_[key] = value;
-    answer(client, kDone, {});
+    answer(client, store_protocol::kDone, {});
     if (waiting_ == 0) return true;
     for (auto& [descriptor, other] : clients_)
       if (other.waits_for == key) {
-        end_wait(other, kDone, value);
+        end_wait(other, store_protocol::kDone, value);
       }
     return true;
   }
 
-  void end_wait(Client& client, Status status, const std::string& value) {
+  void end_wait(Client& client, store_protocol::Status status, const std::string& value) {
     client.waits_for.clear();
     --waiting_;
     answer(client, status, value);
     flush(client);  // an error is found when the socket is next ready
   }
 
-  static void answer(Client& client, Status status, const std::string& value) {
-    const Reply reply{status, static_cast<uint32_t>(value.size())};
+  static void answer(Client& client, store_protocol::Status status, const std::string& value) {
+    const store_protocol::Reply reply{status, static_cast<uint32_t>(value.size())};
     client.out.assign(reinterpret_cast<const char*>(&reply), sizeof reply);
     client.out += value;
   }
@@ -241,7 +243,8 @@ class TcpStoreServer::Service {
     next_look_ = now + kLookAtDeadlines;
     if (listener_.pending()) admit_strangers();
     for (auto& [descriptor, client] : clients_)
-      if (now >= client.deadline && !client.waits_for.empty()) end_wait(client, kNotSet, {});
+      if (now >= client.deadline && !client.waits_for.empty())
+        end_wait(client, store_protocol::kNotSet, {});
   }
 
   Listener listener_;

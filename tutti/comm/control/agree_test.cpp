@@ -52,10 +52,11 @@ TEST(Decide, AWaitThatFailsSaysWhatRankZeroWasDoing) {
 
 TEST(Decide, TheWorkHasTheCallersAffinityAndFloatingPointModes) {
   run_ranks(2, [](Communicator& c) {
-    const std::string mine = affinity_list();
+    const std::string mine = device::affinity_list();
     std::fesetround(FE_TOWARDZERO);
     const std::string works = decide(c, "looking", [] {
-      return affinity_list() + (std::fegetround() == FE_TOWARDZERO ? " to zero" : " elsewhere");
+      return device::affinity_list() +
+             (std::fegetround() == FE_TOWARDZERO ? " to zero" : " elsewhere");
     });
     EXPECT_EQ(works, mine + " to zero");
   });

@@ -26,7 +26,7 @@ Progress::Progress(std::span<const int> processors) {
     threads_.emplace_back([this, has_core = processor != kNoCore](const std::stop_token& stop) {
       serve(stop, has_core);
     });
-    if (processor != kNoCore) bind_thread(threads_.back().native_handle(), processor);
+    if (processor != kNoCore) device::bind_thread(threads_.back().native_handle(), processor);
   }
 }
 

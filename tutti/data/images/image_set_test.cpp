@@ -299,13 +299,14 @@ TEST(ImageSet, ALinkFromOneClassToAnotherTakesNothingFromIt) {
 
 TEST(ImageSet, GeneratedFoldersAndShardsAreTheSameImages) {
   const ScratchDirectory scratch;
-  const PictureSpec spec{.classes = 3, .side = 24, .seed = 5};
+  const generate::PictureSpec spec{.classes = 3, .side = 24, .seed = 5};
   for (const int64_t per_tar : {0, 4})
-    write_pictures(scratch.path() / (per_tar == 0 ? "folders" : "tars"), spec,
-                   {.train = 9, .test = 3}, per_tar, false, 2);
-  EXPECT_THROW(write_pictures(scratch.path() / "tars", spec, {.train = 9, .test = 3}, 4, false, 1),
-               ConfigError);
-  write_pictures(scratch.path() / "tars", spec, {.train = 9, .test = 3}, 4, true, 1);
+    generate::write_pictures(scratch.path() / (per_tar == 0 ? "folders" : "tars"), spec,
+                             {.train = 9, .test = 3}, per_tar, false, 2);
+  EXPECT_THROW(
+      generate::write_pictures(scratch.path() / "tars", spec, {.train = 9, .test = 3}, 4, false, 1),
+      ConfigError);
+  generate::write_pictures(scratch.path() / "tars", spec, {.train = 9, .test = 3}, 4, true, 1);
   for (const char* part : {"train", "validation"}) {
     const auto folders = open_image_set(scratch.path() / "folders", part, {}, {}),
                tars = open_image_set(scratch.path() / "tars", part, {}, {});
@@ -351,7 +352,8 @@ std::vector<float> batches_of(const Dataset& set, int threads) {
 
 TEST(ImageSet, BatchesDoNotDependOnThreads) {
   const ScratchDirectory scratch;
-  write_pictures(scratch.path(), {.classes = 2, .side = 30}, {.train = 9, .test = 2}, 0, false, 1);
+  generate::write_pictures(scratch.path(), {.classes = 2, .side = 30}, {.train = 9, .test = 2}, 0,
+                           false, 1);
   const auto set = open_image_set(scratch.path(), "train", {}, {});
   const std::vector<float> inline_read = batches_of(*set, 0);
   EXPECT_EQ(inline_read, batches_of(*set, 1));

@@ -83,9 +83,9 @@ TEST(SampleFiles, NamesTheFileAndWhatIsWrong) {
 
 TEST(SampleFiles, GeneratedSetsAreReadBackWhateverTheThreads) {
   const ScratchDirectory scratch;
-  const VolumeSpec spec{.side = 8, .seed = 3};
-  write_cosmoflow(scratch.path() / "one", spec, {.train = 3, .test = 1}, 1);
-  write_cosmoflow(scratch.path() / "two", spec, {.train = 3, .test = 1}, 2);
+  const generate::VolumeSpec spec{.side = 8, .seed = 3};
+  generate::write_cosmoflow(scratch.path() / "one", spec, {.train = 3, .test = 1}, 1);
+  generate::write_cosmoflow(scratch.path() / "two", spec, {.train = 3, .test = 1}, 2);
   for (const char* file : {"train/univ_00000002.tfrecord", "validation/univ_00000000.tfrecord"})
     EXPECT_EQ(read_all(scratch.path() / "one" / file), read_all(scratch.path() / "two" / file));
   EXPECT_EQ(
@@ -101,8 +101,8 @@ TEST(SampleFiles, GeneratedSetsAreReadBackWhateverTheThreads) {
                              test.dir / "test/univ_00000000.tfrecord");
   EXPECT_EQ(open_dataset(test)->size(), 1);
 
-  write_deepcam(scratch.path() / "maps", {.grid = {.rows = 12, .columns = 18}, .seed = 3},
-                {.train = 2, .test = 1}, 2);
+  generate::write_deepcam(scratch.path() / "maps", {.grid = {.rows = 12, .columns = 18}, .seed = 3},
+                          {.train = 2, .test = 1}, 2);
   const auto maps = open_dataset({.name = "deepcam", .dir = scratch.path() / "maps"});
   ASSERT_EQ(maps->size(), 2);
   const Field& data = field_named(*maps, "data");
@@ -123,10 +123,10 @@ TEST(SampleFiles, GeneratedSetsAreReadBackWhateverTheThreads) {
 /// Old samples would otherwise be taken for samples of the new set.
 TEST(SampleFiles, AGeneratedSetReplacesTheWholeOneBefore) {
   const ScratchDirectory scratch;
-  write_cosmoflow(scratch.path(), {.side = 4, .seed = 1}, {.train = 5, .test = 2}, 2);
+  generate::write_cosmoflow(scratch.path(), {.side = 4, .seed = 1}, {.train = 5, .test = 2}, 2);
   scratch.write("train/notes.txt", Bytes{'a'});
   scratch.write("train/.partial/univ_00000009.tfrecord", Bytes{'a'});
-  write_cosmoflow(scratch.path(), {.side = 4, .seed = 2}, {.train = 2, .test = 0}, 2);
+  generate::write_cosmoflow(scratch.path(), {.side = 4, .seed = 2}, {.train = 2, .test = 0}, 2);
   const auto train = open_dataset({.name = "cosmoflow", .dir = scratch.path()});
   EXPECT_EQ(train->size(), 2);
   EXPECT_FALSE(std::filesystem::exists(scratch.path() / "validation"));
@@ -136,7 +136,7 @@ TEST(SampleFiles, AGeneratedSetReplacesTheWholeOneBefore) {
 
 TEST(SampleFiles, VerifyReadsEveryFile) {
   const ScratchDirectory scratch;
-  write_cosmoflow(scratch.path(), {.side = 4, .seed = 3}, {.train = 2, .test = 1}, 1);
+  generate::write_cosmoflow(scratch.path(), {.side = 4, .seed = 3}, {.train = 2, .test = 1}, 1);
   EXPECT_TRUE(verify_dataset("cosmoflow", scratch.path()).sound());
   EXPECT_EQ(verify_dataset("cosmoflow", scratch.path()).files.size(), 3u);
   Bytes bytes = read_all(scratch.path() / "train/univ_00000001.tfrecord");
@@ -178,8 +178,8 @@ TEST(SampleFiles, AMaskWithAnUnknownClassIsRefused) {
 TEST(SampleFiles, AVolumeThatDoesNotFitItsCountsIsNamed) {
   const ScratchDirectory scratch;
   try {
-    write_cosmoflow(scratch.path(), {.side = 64, .cell = 1, .seed = 1, .particles = 8},
-                    {.train = 1, .test = 0}, 1);
+    generate::write_cosmoflow(scratch.path(), {.side = 64, .cell = 1, .seed = 1, .particles = 8},
+                              {.train = 1, .test = 0}, 1);
     FAIL() << "no cell gathers the particles of 64 cells";
   } catch (const ConfigError& error) {
     const std::string text = error.what();
@@ -189,10 +189,11 @@ TEST(SampleFiles, AVolumeThatDoesNotFitItsCountsIsNamed) {
     EXPECT_FALSE(std::filesystem::exists(scratch.path() / "train"));
   }
   // A failure leaves the previous set in place.
-  write_cosmoflow(scratch.path(), {.side = 4, .seed = 1}, {.train = 2, .test = 1}, 1);
-  EXPECT_THROW(write_cosmoflow(scratch.path(), {.side = 64, .cell = 1, .seed = 1, .particles = 8},
-                               {.train = 1, .test = 0}, 1),
-               ConfigError);
+  generate::write_cosmoflow(scratch.path(), {.side = 4, .seed = 1}, {.train = 2, .test = 1}, 1);
+  EXPECT_THROW(
+      generate::write_cosmoflow(scratch.path(), {.side = 64, .cell = 1, .seed = 1, .particles = 8},
+                                {.train = 1, .test = 0}, 1),
+      ConfigError);
   EXPECT_EQ(open_dataset({.name = "cosmoflow", .dir = scratch.path()})->size(), 2);
 }
 

@@ -78,14 +78,14 @@ TEST(PairSet, TasksAreWhatTheyAreCalled) {
   const ScratchDirectory scratch;
   const auto source = scratch.path() / "s", target = scratch.path() / "t";
   for (const std::string task : {"copy", "reverse", "sort"}) {
-    const SequenceSpec spec{.seed = 3, .task = task, .symbols = 12, .longest = 7};
-    write_sequences(source, target, spec, 100, 50);
+    const generate::SequenceSpec spec{.seed = 3, .task = task, .symbols = 12, .longest = 7};
+    generate::write_sequences(source, target, spec, 100, 50);
     const PairSet set({.source = {source}, .target = {target}, .window = 8});
     ASSERT_EQ(set.size(), 50);
     EXPECT_EQ(set.fields()[0].class_names.size(), 13u);
     size_t longest = 0;
     for (int64_t i = 0; i < set.size(); ++i) {
-      Tokens asked = generate_sequence(spec, 100 + i);
+      Tokens asked = generate::generate_sequence(spec, 100 + i);
       longest = std::max(longest, asked.size());
       Tokens whole = tokens_named(set, i, "source");
       whole.resize(asked.size());
@@ -98,7 +98,8 @@ TEST(PairSet, TasksAreWhatTheyAreCalled) {
     }
     EXPECT_EQ(longest, 7u);
   }
-  expect_config_error([] { asked_of({.task = "add"}, {}); }, {"'add'", "copy, reverse and sort"});
+  expect_config_error([] { generate::asked_of({.task = "add"}, {}); },
+                      {"'add'", "copy, reverse and sort"});
 }
 
 }  // namespace

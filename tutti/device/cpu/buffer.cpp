@@ -13,7 +13,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/file_calls.h"
 
-namespace tutti {
+namespace tutti::device {
 namespace {
 
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -100,4 +100,4 @@ Buffer::~Buffer() {
     std::free(data_);
 }
 
-}  // namespace tutti
+}  // namespace tutti::device

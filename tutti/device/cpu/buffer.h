@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-namespace tutti {
+namespace tutti::device {
 
 /// Owns `bytes` of zeroed host memory; move-only. The thread that writes a page first decides its
 /// NUMA node, so let the thread that will use a part write it first. Not thread-safe itself.
@@ -49,4 +49,4 @@ class Buffer {
   size_t mapped_ = 0;  // length of the mapping; 0: allocated memory
 };
 
-}  // namespace tutti
+}  // namespace tutti::device

@@ -8,7 +8,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
 
-namespace tutti {
+namespace tutti::device {
 namespace {
 
 TEST(Buffer, IsAlignedZeroedAndWritable) {
@@ -58,4 +58,4 @@ TEST(Buffer, OfAFileIsZeroedAndLeavesNothing) {
 TEST(Buffer, RefusesTheImpossible) { EXPECT_THROW(Buffer(size_t{1} << 60), DeviceError); }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::device

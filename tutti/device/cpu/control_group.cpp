@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tutti {
+namespace tutti::device {
 namespace {
 
 namespace fs = std::filesystem;
@@ -156,4 +156,4 @@ GroupLimits read_group_limits(const fs::path& root) {
   return limits;
 }
 
-}  // namespace tutti
+}  // namespace tutti::device

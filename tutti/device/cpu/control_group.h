@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 
-namespace tutti {
+namespace tutti::device {
 
 /// The smallest limits of the process's own group and all visible groups above it. Without control
 /// groups every member says "no limit".
@@ -22,4 +22,4 @@ struct GroupLimits {
 /// that cannot be read set no limit; it never throws.
 GroupLimits read_group_limits(const std::filesystem::path& root = "/");
 
-}  // namespace tutti
+}  // namespace tutti::device

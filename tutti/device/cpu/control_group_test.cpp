@@ -4,7 +4,7 @@
 
 #include "tutti/base/scratch_directory.h"
 
-namespace tutti {
+namespace tutti::device {
 namespace {
 
 /// Files of /proc and /sys below a folder.
@@ -93,4 +93,4 @@ TEST(ControlGroup, OfVersionOneEachControllerHasItsOwnGroups) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::device

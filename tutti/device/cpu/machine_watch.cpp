@@ -12,7 +12,7 @@
 
 #include "tutti/device/cpu/control_group.h"
 
-namespace tutti {
+namespace tutti::device {
 namespace {
 
 double seconds_of(const timeval& time) {
@@ -67,10 +67,10 @@ ProcessorTime parse_processor_time(const std::string& stat, const std::vector<in
   return sum;
 }
 
-MachineUse ProcessorTime::shares() const {
+trace::MachineUse ProcessorTime::shares() const {
   // A tick is a hundredth of a second: shares of less than some tens of ticks would be chance.
   constexpr double kLeast = 0.2;
-  MachineUse use{.seconds = seconds};
+  trace::MachineUse use{.seconds = seconds};
   if (there < kLeast) return use;
   use.other_work = std::clamp((busy - own) / there, 0.0, 1.0);
   use.steal = std::clamp(steal / there, 0.0, 1.0);
@@ -120,4 +120,4 @@ ProcessorTime MachineWatch::so_far() const {
   return now;
 }
 
-}  // namespace tutti
+}  // namespace tutti::device

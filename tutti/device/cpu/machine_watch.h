@@ -8,7 +8,7 @@
 
 #include "tutti/trace/machine_use.h"
 
-namespace tutti {
+namespace tutti::device {
 
 /// Processor time since a watch began: seconds, summed over the processors that the process may run
 /// on. For several processes: the sums of all.
@@ -22,7 +22,7 @@ struct ProcessorTime {
 
   /// Returns shares of the time. NaN if the system does not report it, or if too little time has
   /// passed to tell.
-  MachineUse shares() const;
+  trace::MachineUse shares() const;
   ProcessorTime& operator+=(const ProcessorTime& other);
   ProcessorTime& operator-=(const ProcessorTime& other);
   /// Returns the times as if `processes` processes that all run on these processors had counted
@@ -36,7 +36,7 @@ class MachineWatch {
   /// The system's files are read below `root`.
   explicit MachineWatch(std::filesystem::path root = "/");
   ProcessorTime so_far() const;
-  MachineUse use() const { return so_far().shares(); }
+  trace::MachineUse use() const { return so_far().shares(); }
   /// Returns the processors summed over, in rising order: the affinity of the thread that made the
   /// watch.
   const std::vector<int>& processors() const { return processors_; }
@@ -51,4 +51,4 @@ class MachineWatch {
 /// Sums the lines "cpuN ..." of /proc/stat that `processors` names: there, busy and steal.
 ProcessorTime parse_processor_time(const std::string& stat, const std::vector<int>& processors);
 
-}  // namespace tutti
+}  // namespace tutti::device

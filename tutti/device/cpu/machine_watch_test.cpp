@@ -6,7 +6,7 @@
 
 #include "tutti/base/scratch_directory.h"
 
-namespace tutti {
+namespace tutti::device {
 namespace {
 
 TEST(MachineWatch, SumsTheProcessorsThatAreNamed) {
@@ -31,11 +31,11 @@ TEST(MachineWatch, SaysWhatOtherWorkTook) {
                            .periods = 100,
                            .throttled_periods = 30,
                            .seconds = 10};
-  const MachineUse use = time.shares();
+  const trace::MachineUse use = time.shares();
   EXPECT_DOUBLE_EQ(use.other_work, 0.4);
   EXPECT_DOUBLE_EQ(use.steal, 0.05);
   EXPECT_DOUBLE_EQ(use.throttled, 0.3);
-  EXPECT_EQ(disturbance_sentence(use),
+  EXPECT_EQ(trace::disturbance_sentence(use),
             "Other work took 40 % of the processors, and the hypervisor kept 5 % of the processors "
             "for other machines, and the control group's quota of processor time was used up in 30 "
             "% of its periods: these times say little");
@@ -46,9 +46,9 @@ TEST(MachineWatch, SaysWhatOtherWorkTook) {
   EXPECT_DOUBLE_EQ(both.own, 20);
   EXPECT_EQ(both.shares().other_work, 0);
 
-  EXPECT_EQ(disturbance({.other_work = 0.09, .steal = 0.04, .throttled = 0.09}), "");
-  EXPECT_EQ(disturbance({}), "");
-  const MachineUse short_look = ProcessorTime{.there = 0.1, .busy = 0.1}.shares();
+  EXPECT_EQ(trace::disturbance({.other_work = 0.09, .steal = 0.04, .throttled = 0.09}), "");
+  EXPECT_EQ(trace::disturbance({}), "");
+  const trace::MachineUse short_look = ProcessorTime{.there = 0.1, .busy = 0.1}.shares();
   EXPECT_TRUE(std::isnan(short_look.other_work));                         // some ticks of the clock
   EXPECT_TRUE(std::isnan(ProcessorTime{.there = 9}.shares().throttled));  // no quota
 }
@@ -62,4 +62,4 @@ TEST(MachineWatch, ASystemThatSaysNothingIsUnknown) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::device

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-namespace tutti {
+namespace tutti::device {
 
 size_t peak_resident_bytes() {
   rusage usage{};
@@ -20,4 +20,4 @@ size_t proportional_bytes() {
   return 0;
 }
 
-}  // namespace tutti
+}  // namespace tutti::device

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace tutti {
+namespace tutti::device {
 
 /// Returns the largest number of bytes that were ever resident at a time.
 size_t peak_resident_bytes();
@@ -13,4 +13,4 @@ size_t peak_resident_bytes();
 /// GiB.
 size_t proportional_bytes();
 
-}  // namespace tutti
+}  // namespace tutti::device

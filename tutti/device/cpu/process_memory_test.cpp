@@ -6,7 +6,7 @@
 
 #include "tutti/device/cpu/buffer.h"
 
-namespace tutti {
+namespace tutti::device {
 namespace {
 
 TEST(ProcessMemory, GrowsWithWhatIsWritten) {
@@ -20,4 +20,4 @@ TEST(ProcessMemory, GrowsWithWhatIsWritten) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::device

@@ -16,7 +16,7 @@
 #include "tutti/base/error.h"
 #include "tutti/device/cpu/control_group.h"
 
-namespace tutti {
+namespace tutti::device {
 namespace {
 
 struct DestroyTopology {
@@ -139,4 +139,4 @@ std::string affinity_list() {
   return text;
 }
 
-}  // namespace tutti
+}  // namespace tutti::device

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace tutti {
+namespace tutti::device {
 
 struct CacheLevel {
   int level;      ///< 1 is the data cache nearest to the core
@@ -59,4 +59,4 @@ void limit_teams(std::vector<int> processors);
 /// absent.
 int64_t parse_meminfo(const std::string& text, const std::string& key);
 
-}  // namespace tutti
+}  // namespace tutti::device

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-namespace tutti {
+namespace tutti::device {
 
 TEST(Topology, CountsFitTogether) {
   const Topology t = read_topology();
@@ -56,4 +56,4 @@ TEST(Topology, Meminfo) {
   EXPECT_EQ(parse_meminfo(text, "Absent"), 0);
 }
 
-}  // namespace tutti
+}  // namespace tutti::device

@@ -4,7 +4,7 @@
 
 #include "tutti/generate/climate/planet.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 // Returns the strength of the weather's stream function at a latitude: greatest in the
@@ -139,4 +139,4 @@ void finish_climate(const ClimateFields& fields) {
   for (int64_t i = 0; i < fields.grid.pixels(); ++i) finish_pixel(fields.at(i));
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -3,7 +3,7 @@
 
 #include "tutti/generate/climate/placement.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// Fills all channels from averages along parallels and smooth noise drawn from `rng`. Channels
 /// that finish_climate computes hold its input: QREFHT the relative humidity, TS how much warmer
@@ -15,4 +15,4 @@ void fill_background(const ClimateFields& fields, double season, Rng& rng);
 /// physical bounds.
 void finish_climate(const ClimateFields& fields);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -7,7 +7,7 @@
 #include "tutti/generate/climate/events.h"
 #include "tutti/generate/climate/labels.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 const std::vector<std::string>& climate_channel_names() {
   static const std::vector<std::string> names = {
@@ -73,4 +73,4 @@ ClimateStatistics climate_statistics(const ClimateGrid& grid, const float* field
   return found;
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// The fields in DeepCAM's order, with CAM5's names in lower case.
 enum ClimateChannel : int {
@@ -96,4 +96,4 @@ struct ClimateStatistics {
 /// Returns the statistics of one sample.
 ClimateStatistics climate_statistics(const ClimateGrid& grid, const float* fields);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -11,7 +11,7 @@
 #include "tutti/generate/climate/labels.h"
 #include "tutti/generate/climate/planet.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 struct Sample {
@@ -253,4 +253,4 @@ TEST(SmoothNoise, HasUnitVarianceAndTrueDerivatives) {
 }
 
 }  // namespace
-}  // namespace tutti::data
+}  // namespace tutti::generate

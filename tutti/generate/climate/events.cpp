@@ -6,7 +6,7 @@
 
 #include "tutti/generate/climate/planet.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr double kRadians = std::numbers::pi / 180, kKilometres = 111.2;  // kilometres per degree
@@ -110,4 +110,4 @@ Weather draw_weather(Rng& rng) {
   return weather;
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

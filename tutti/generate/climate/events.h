@@ -5,7 +5,7 @@
 
 #include "tutti/base/numeric/rng.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 struct GeoPoint {
   double latitude, longitude;  ///< degrees; a longitude may lie outside [0, 360)
@@ -57,4 +57,4 @@ struct Weather {
 
 Weather draw_weather(Rng& rng);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -4,7 +4,7 @@
 
 #include "tutti/generate/climate/planet.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 void label_climate(const ClimateFields& fields, const Weather& weather,
                    const std::vector<std::vector<BandPixel>>& rivers, uint8_t* mask) {
@@ -32,4 +32,4 @@ void label_climate(const ClimateFields& fields, const Weather& weather,
   }
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

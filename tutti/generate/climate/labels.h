@@ -10,10 +10,10 @@
 
 #include "tutti/generate/climate/placement.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// Fills mask[rows][columns]. `rivers` are the pixels of bands that may be labelled.
 void label_climate(const ClimateFields& fields, const Weather& weather,
                    const std::vector<std::vector<BandPixel>>& rivers, uint8_t* mask);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr double kAir = 1.15;  // kg/m^3
@@ -220,4 +220,4 @@ std::vector<BandPixel> place_band(const ClimateFields& fields, const Band& band)
   return pixels;
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -8,7 +8,7 @@
 #include "tutti/generate/climate/climate.h"
 #include "tutti/generate/climate/events.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// The fields[rows][columns][16] of a grid.
 struct ClimateFields {
@@ -66,4 +66,4 @@ void place_low(const ClimateFields& fields, const Low& low);
 void place_patch(const ClimateFields& fields, const Patch& patch);
 std::vector<BandPixel> place_band(const ClimateFields& fields, const Band& band);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

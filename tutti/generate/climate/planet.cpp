@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr float kShore = 0.4f;  // relief above it is land: a third of the globe
@@ -56,4 +56,4 @@ const Planet& planet() {
   return one;
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -4,7 +4,7 @@
 
 #include "tutti/generate/climate/smooth_noise.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// The averages along a parallel, at sea level. `season` is -1 in northern winter, 1 in northern
 /// summer: the belts follow the sun by up to 8 degrees.
@@ -34,4 +34,4 @@ class Planet {
 /// Returns the one planet, made at the first call.
 const Planet& planet();
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

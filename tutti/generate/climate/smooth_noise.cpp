@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr int kCoarseRows = 12;  // intervals from pole to pole; twice as many around
@@ -137,4 +137,4 @@ double SmoothNoise::at(double latitude, double longitude) const {
   return value;
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -8,7 +8,7 @@
 
 #include "tutti/base/numeric/rng.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 inline constexpr int kNoiseOctaves = 5;  ///< lattices of 15, 7.5, 3.75, 1.9 and 0.94 degrees
 
@@ -49,4 +49,4 @@ class SmoothNoise {
   std::array<std::vector<float>, kNoiseOctaves> lattice_;
 };
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

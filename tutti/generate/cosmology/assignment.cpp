@@ -6,7 +6,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 // Along one axis, a cell's particles end in at most two neighbouring cells of the periodic box.
@@ -59,4 +59,4 @@ void count_displaced(const FourierGrid& grid, const std::array<GridField, 3>& ps
   }
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -6,7 +6,7 @@
 
 #include "tutti/generate/cosmology/fourier_grid.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// One of the channels in counts[side][side][side][channels].
 struct CountChannel {
@@ -21,4 +21,4 @@ struct CountChannel {
 void count_displaced(const FourierGrid& grid, const std::array<GridField, 3>& psi, int particles,
                      const CountChannel& to);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

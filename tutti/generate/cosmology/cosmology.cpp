@@ -7,7 +7,7 @@
 #include "tutti/generate/cosmology/gaussian_field.h"
 #include "tutti/generate/cosmology/power_spectrum.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr double kCollapseRadius = 5;  // Mpc/h, as Kitaura & Hess
@@ -80,4 +80,4 @@ void generate_volume(const VolumeSpec& spec, int64_t index, const Cosmology& cos
   }
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

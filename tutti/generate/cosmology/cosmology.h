@@ -22,7 +22,7 @@
 #include <array>
 #include <cstdint>
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// The parameters of a universe: matter today in units of the critical density, the rms contrast in
 /// spheres of 8 Mpc/h, the tilt of the initial spectrum, and H_0 / (100 km/s/Mpc).
@@ -81,4 +81,4 @@ void generate_volume(const VolumeSpec& spec, int64_t index, int16_t* counts);
 void generate_volume(const VolumeSpec& spec, int64_t index, const Cosmology& cosmology,
                      int16_t* counts);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

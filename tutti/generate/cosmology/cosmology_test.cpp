@@ -9,7 +9,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 using Counts = std::vector<int16_t>;
@@ -191,4 +191,4 @@ TEST(GenerateVolume, ShowsItsParameters) {
 }
 
 }  // namespace
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <numbers>
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 using Mode = std::complex<float>;
@@ -122,4 +122,4 @@ void Displacement::at(const Growth& growth, std::array<GridField, 3>& psi) {
   for (GridField& component : psi) grid_.to_values(component);
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

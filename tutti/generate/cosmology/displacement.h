@@ -16,7 +16,7 @@
 
 #include "tutti/generate/cosmology/fourier_grid.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 class Displacement {
  public:
@@ -42,4 +42,4 @@ class Displacement {
   std::vector<float> long_range_;  // K by the square of the wave number
 };
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -10,7 +10,7 @@
 #include "tutti/base/error.h"
 #include "tutti/generate/cosmology/assignment.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr int kBox = 16;
@@ -161,4 +161,4 @@ TEST(FourierGrid, MayBeMoved) {
 }
 
 }  // namespace
-}  // namespace tutti::data
+}  // namespace tutti::generate

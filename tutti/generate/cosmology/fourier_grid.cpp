@@ -5,7 +5,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 /// Returns the extents of a cube.
@@ -28,4 +28,4 @@ void GridField::Free::operator()(float* values) const { std::free(values); }
 
 FourierGrid::FourierGrid(int side) : side_(side), fourier_(cube(side)) {}
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -7,7 +7,7 @@
 
 #include "tutti/base/numeric/fourier.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// The memory of one field: real values [side][side][row], where only the first `side` of a row are
 /// used, or the modes [side][side][row / 2] of the same field. row = 2 (side / 2 + 1), so that a
@@ -57,4 +57,4 @@ class FourierGrid {
   RealFourier fourier_;
 };
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -4,7 +4,7 @@
 #include <numbers>
 #include <vector>
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 // Returns the factor for a mode of white noise, by the square of its wave number in units of 2 pi /
@@ -39,4 +39,4 @@ GridField gaussian_field(const FourierGrid& grid, double cell, const LinearPower
   return field;
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -5,11 +5,11 @@
 #include "tutti/generate/cosmology/fourier_grid.h"
 #include "tutti/generate/cosmology/power_spectrum.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// Returns the modes of today's linear contrast, scaled such that FourierGrid::to_values gives the
 /// contrast itself; mode 0 is 0. They are white noise, one normal per cell drawn from `rng`, times
 /// sqrt(P(k) / cell^3) / side^3: <|mode|^2> = P(k) / box volume. `cell` in Mpc/h.
 GridField gaussian_field(const FourierGrid& grid, double cell, const LinearPower& power, Rng& rng);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr double kBaryons = 0.0224;               // omega_b h^2, Planck 2018
@@ -70,4 +70,4 @@ double second_order_growth(double omega_m, double redshift) {
   return -3.0 / 7 * growth * growth * std::pow(matter_share(omega_m, redshift), -1.0 / 143);
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

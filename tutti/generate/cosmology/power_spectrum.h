@@ -4,7 +4,7 @@
 
 #include "tutti/generate/cosmology/cosmology.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// The linear power spectrum today, P(k) = A k^n_s T(k)^2: T is the transfer function of Eisenstein
 /// & Hu 1998 (ApJ 496, 605), equations 26 and 28 to 31, which keeps the baryons' damping and leaves
@@ -38,4 +38,4 @@ double linear_growth(double omega_m, double redshift);
 /// al. 1995, A&A 296, 575).
 double second_order_growth(double omega_m, double redshift);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -9,7 +9,7 @@
 
 #include "tutti/generate/cosmology/gaussian_field.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 TEST(LinearPower, HasTheAskedVarianceInSpheresOf8) {
@@ -93,4 +93,4 @@ TEST(GaussianField, HasTheSpectrumAndTheVarianceAskedFor) {
 }
 
 }  // namespace
-}  // namespace tutti::data
+}  // namespace tutti::generate

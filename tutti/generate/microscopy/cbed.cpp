@@ -8,7 +8,7 @@
 #include "tutti/base/numeric/rng.h"
 #include "tutti/generate/microscopy/scattering.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr double kMilli = 1e-3, kAngstromsOfNm = 10;
@@ -108,4 +108,4 @@ CbedSample CbedGenerator::sample(int64_t index) const {
   return made;
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -14,7 +14,7 @@
 
 #include "tutti/generate/microscopy/multislice.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 struct CbedSpec {
   int side = 64;  ///< pixels of a pattern's side
@@ -60,4 +60,4 @@ class CbedGenerator {
   WaveField probe_;
 };
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -11,7 +11,7 @@
 #include "tutti/base/error.h"
 #include "tutti/data/element_type.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 CbedSpec small() { return {.side = 32, .thinnest = 2, .thickest = 6}; }
@@ -143,20 +143,20 @@ TEST(Cbed, RefusesWhatDoesNotFit) {
 
 TEST(ElementType, HalvesAreTheNearestOnes) {
   for (uint32_t bits = 0; bits < 0x7c00; ++bits) {
-    const float exact = static_cast<float>(Half{static_cast<uint16_t>(bits)});
+    const float exact = static_cast<float>(data::Half{static_cast<uint16_t>(bits)});
     const float next =
-        bits == 0x7bff ? 65536 : static_cast<float>(Half{static_cast<uint16_t>(bits + 1)});
-    EXPECT_EQ(to_half(exact).bits, bits);
-    EXPECT_EQ(to_half(-exact).bits, bits | 0x8000);
+        bits == 0x7bff ? 65536 : static_cast<float>(data::Half{static_cast<uint16_t>(bits + 1)});
+    EXPECT_EQ(data::to_half(exact).bits, bits);
+    EXPECT_EQ(data::to_half(-exact).bits, bits | 0x8000);
     const float middle = exact + (next - exact) / 2;
-    EXPECT_EQ(to_half(middle).bits, bits + (bits & 1)) << bits;
-    EXPECT_EQ(to_half(std::nextafter(middle, 0.0f)).bits, bits) << bits;
-    EXPECT_EQ(to_half(std::nextafter(middle, 1e9f)).bits, bits + 1) << bits;
+    EXPECT_EQ(data::to_half(middle).bits, bits + (bits & 1)) << bits;
+    EXPECT_EQ(data::to_half(std::nextafter(middle, 0.0f)).bits, bits) << bits;
+    EXPECT_EQ(data::to_half(std::nextafter(middle, 1e9f)).bits, bits + 1) << bits;
   }
-  EXPECT_EQ(to_half(1e30f).bits, 0x7c00);
-  EXPECT_EQ(to_half(1e-30f).bits, 0);
-  EXPECT_TRUE(std::isnan(static_cast<float>(to_half(NAN))));
+  EXPECT_EQ(data::to_half(1e30f).bits, 0x7c00);
+  EXPECT_EQ(data::to_half(1e-30f).bits, 0);
+  EXPECT_TRUE(std::isnan(static_cast<float>(data::to_half(NAN))));
 }
 
 }  // namespace
-}  // namespace tutti::data
+}  // namespace tutti::generate

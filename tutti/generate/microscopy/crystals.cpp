@@ -6,7 +6,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr std::string_view kCrystalClassNames[kCrystalClasses] = {
@@ -154,4 +154,4 @@ std::vector<const Crystal*> crystals_named(std::string_view name) {
   return found;
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// The classes, in this order.
 enum class CrystalClass : unsigned char {
@@ -43,4 +43,4 @@ const std::vector<Crystal>& crystals();
 /// Returns the crystals with this name or class name; all for "". ConfigError listing the names.
 std::vector<const Crystal*> crystals_named(std::string_view name);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

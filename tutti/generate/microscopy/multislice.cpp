@@ -8,7 +8,7 @@
 #include "tutti/base/error.h"
 #include "tutti/generate/microscopy/scattering.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr double kPi = std::numbers::pi;
@@ -133,4 +133,4 @@ std::vector<float> Multislice::mean_potential() const {
   return potential;
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

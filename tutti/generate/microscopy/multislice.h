@@ -5,7 +5,7 @@
 
 #include "tutti/generate/microscopy/wave_grid.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// The lens that forms the probe; angles in radians, lengths in Angstrom.
 struct ProbeLens {
@@ -49,4 +49,4 @@ class Multislice {
   WaveField propagator_, potential_;      ///< including 1 / positions; modes of the mean potential
 };
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -9,7 +9,7 @@
 #include "tutti/base/error.h"
 #include "tutti/generate/microscopy/scattering.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 const Crystal& crystal(std::string_view name) { return *crystals_named(name).front(); }
@@ -124,4 +124,4 @@ TEST(Multislice, RefusesAConeThatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tutti::data
+}  // namespace tutti::generate

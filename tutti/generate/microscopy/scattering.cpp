@@ -7,7 +7,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 /// f(q) = sum of a / (q^2 + b) + c exp(-d q^2), q in 1 / Angstrom.
@@ -188,4 +188,4 @@ double interaction_constant(double kilovolts) {
          (kRest + kilovolts) / (2 * kRest + kilovolts);
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

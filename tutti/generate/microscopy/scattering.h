@@ -1,7 +1,7 @@
 #pragma once
 // Has the scattering of electrons of 30 to 1000 keV by atoms: lengths in Angstrom, energies in keV.
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// Returns the scattering factor of a neutral atom in the first Born approximation, in Angstrom, by
 /// Kirkland's fit; q = 1 / d = 2 sin(theta) / wavelength. CHECKs that crystals.h has the element.
@@ -17,4 +17,4 @@ double electron_wavelength(double kilovolts);
 /// Returns the phase in radians that a projected potential of 1 V Angstrom adds to the wave.
 double interaction_constant(double kilovolts);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

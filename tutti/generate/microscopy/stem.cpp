@@ -7,7 +7,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/numeric/rng.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr double kColumnRadius = 0.55, kFaintest = 0.15;
@@ -172,4 +172,4 @@ StemSample StemGenerator::sample(int64_t index) const {
   return made;
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

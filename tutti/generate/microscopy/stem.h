@@ -13,7 +13,7 @@
 
 #include "tutti/generate/microscopy/multislice.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 struct StemSpec {
   int side = 64;       ///< pixels of an image's side
@@ -59,4 +59,4 @@ std::vector<PlacedAtom> columns_in_box(const Crystal& crystal, const CrystalPose
 std::vector<float> incoherent_image(const WaveGrid& grid, std::span<const PlacedAtom> columns,
                                     double b_factor, const ProbeLens& lens);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -9,7 +9,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 TEST(Stem, IsAFunctionOfSeedAndIndex) {
@@ -77,4 +77,4 @@ TEST(Stem, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tutti::data
+}  // namespace tutti::generate

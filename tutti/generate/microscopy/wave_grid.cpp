@@ -7,7 +7,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr double kTwoPi = 2 * std::numbers::pi;
@@ -81,4 +81,4 @@ void add_structure(const WaveGrid& grid, std::span<const PlacedAtom> atoms,
       if (grid.in_band(row, column)) modes[at] += factor[static_cast<size_t>(at)] * sum[at];
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

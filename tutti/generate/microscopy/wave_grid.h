@@ -10,7 +10,7 @@
 #include "tutti/base/numeric/fourier.h"
 #include "tutti/generate/microscopy/crystals.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// The memory of one field [side][side], y outermost, zero at first.
 class WaveField {
@@ -90,4 +90,4 @@ std::vector<PlacedAtom> atoms_in_box(const Crystal& crystal, int layer, const Cr
 void add_structure(const WaveGrid& grid, std::span<const PlacedAtom> atoms,
                    std::span<const float> factor, WaveField& modes);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -13,7 +13,7 @@
 #include "tutti/data/file/tar_writer.h"
 #include "tutti/data/images/jpeg_encoder.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 namespace fs = std::filesystem;
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* kMadePictures = ".pictures.partial";
 
 std::vector<uint8_t> coded_picture(const Picture& picture, int64_t index) {
-  return encode_jpeg(
+  return data::encode_jpeg(
       picture.rgb, {picture.height, picture.width}, 3,
       {.quality = 75 + static_cast<int>(index * 7 % 21), .progressive = index % 20 == 13});
 }
@@ -64,7 +64,7 @@ void make_room(const fs::path& part, bool replace) {
 void write_folders(const fs::path& made, const PictureSpec& spec, int64_t first, int64_t count,
                    int threads) {
   for (int c = 0; c < spec.classes; ++c) fs::create_directories(made / picture_class(spec, c));
-  for_each_sample(count, threads, [&](int64_t i) {
+  data::for_each_sample(count, threads, [&](int64_t i) {
     const Picture picture = generate_picture(spec, first + i);
     write_bytes(made / picture_class(spec, picture.label) / fmt::format("img_{:08}.jpg", i),
                 coded_picture(picture, i));
@@ -74,8 +74,8 @@ void write_folders(const fs::path& made, const PictureSpec& spec, int64_t first,
 void write_shards(const fs::path& made, const PictureSpec& spec, int64_t first, int64_t count,
                   int64_t per_tar, int threads) {
   fs::create_directories(made);
-  for_each_sample((count + per_tar - 1) / per_tar, threads, [&](int64_t shard) {
-    TarWriter tar(made / fmt::format("shard-{:06}.tar", shard));
+  data::for_each_sample((count + per_tar - 1) / per_tar, threads, [&](int64_t shard) {
+    data::TarWriter tar(made / fmt::format("shard-{:06}.tar", shard));
     for (int64_t i = shard * per_tar; i < std::min(count, (shard + 1) * per_tar); ++i) {
       const Picture picture = generate_picture(spec, first + i);
       const std::string key = fmt::format("img_{:08}", i), label = std::to_string(picture.label);
@@ -123,4 +123,4 @@ void write_pictures(const fs::path& folder, const PictureSpec& spec, const Sampl
   }
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

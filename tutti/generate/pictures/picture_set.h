@@ -7,7 +7,7 @@
 #include "tutti/generate/pictures/pictures.h"
 #include "tutti/generate/sample_sets.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// Writes FOLDER/train and FOLDER/validation with a folder per class of "img_00000000.jpg", or,
 /// with `per_tar` above 0, with as many pictures per shard: "shard-000000.tar" with KEY.jpg and
@@ -17,4 +17,4 @@ namespace tutti::data {
 void write_pictures(const std::filesystem::path& folder, const PictureSpec& spec,
                     const SampleCounts& counts, int64_t per_tar, bool replace, int threads);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -8,7 +8,7 @@
 
 #include "tutti/base/numeric/rng.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr std::array<const char*, kPictureShapes> kShapeNames = {
@@ -146,4 +146,4 @@ Picture generate_picture(const PictureSpec& spec, int64_t index) {
   return picture;
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tutti::data {
+namespace tutti::generate {
 
 inline constexpr int kPictureShapes = 8, kPictureTextures = 5, kPictureHues = 25;
 inline constexpr int kMostPictureClasses = kPictureShapes * kPictureTextures * kPictureHues;
@@ -31,4 +31,4 @@ std::string picture_class(const PictureSpec& spec, int label);
 /// Generates a picture: a pure function of (spec, index); index % classes is its label.
 Picture generate_picture(const PictureSpec& spec, int64_t index);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

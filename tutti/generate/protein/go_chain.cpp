@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr double kBondStrength = 20, kAngleStrength = 2;
@@ -124,4 +124,4 @@ void GoChain::step(double temperature, Rng& rng) {
   for (size_t i = 0; i < places_.size(); ++i) add_scaled(velocities_[i], kStep / 2, forces_[i]);
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -17,7 +17,7 @@
 #include "tutti/base/numeric/rng.h"
 #include "tutti/generate/protein/native_fold.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 /// Moves by Langevin dynamics. It uses only additions, multiplications, divisions and square roots,
 /// which every processor rounds the same way: a chain's path is a function of the seed. For one
@@ -36,7 +36,7 @@ class GoChain {
   double energy(const std::vector<Place>& places, std::vector<Place>& forces) const;
   const std::vector<Place>& places() const { return places_; }
   const std::vector<NativePair>& pairs() const { return pairs_; }
-  double native_fraction() const { return data::native_fraction(pairs_, places_); }
+  double native_fraction() const { return generate::native_fraction(pairs_, places_); }
 
   static constexpr double kStep = 0.05;
   static constexpr double kFriction = 0.05;
@@ -54,4 +54,4 @@ class GoChain {
   std::vector<std::pair<size_t, size_t>> others_;  ///< pairs with only excluded volume
 };
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

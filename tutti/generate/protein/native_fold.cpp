@@ -6,7 +6,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr double kRise = 1.5, kRadius = 2.3, kTurn = 100 * std::numbers::pi / 180;
@@ -100,4 +100,4 @@ double native_fraction(const std::vector<NativePair>& pairs, const std::vector<P
   return pairs.empty() ? 0 : static_cast<double>(held) / static_cast<double>(pairs.size());
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

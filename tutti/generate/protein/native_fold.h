@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace tutti::data {
+namespace tutti::generate {
 
 using Place = std::array<double, 3>;
 
@@ -33,4 +33,4 @@ std::vector<NativePair> native_pairs(const std::vector<Place>& native);
 /// Returns the fraction Q of native pairs that are at most 1.2 times their native distance apart.
 double native_fraction(const std::vector<NativePair>& pairs, const std::vector<Place>& places);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 constexpr int64_t kFramesOfCycle = kFramesOfRun / 5;
@@ -42,4 +42,4 @@ std::string native_pdb(int64_t residues) {
   return text + "END\n";
 }
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -13,7 +13,7 @@
 
 #include "tutti/generate/protein/go_chain.h"
 
-namespace tutti::data {
+namespace tutti::generate {
 
 inline constexpr int64_t kFramesOfRun = 1000;
 /// Index of the first run of a validation set.
@@ -39,4 +39,4 @@ ChainFrames simulate_chain(const ChainSpec& spec, int64_t run, int64_t frames);
 /// Returns the native structure as a PDB file: C-alpha atoms of alanines.
 std::string native_pdb(int64_t residues);
 
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tutti::data {
+namespace tutti::generate {
 namespace {
 
 double distance(const Place& a, const Place& b) {
@@ -102,4 +102,4 @@ TEST(ProteinChain, ItsNativeStructureIsAPdbFile) {
 }
 
 }  // namespace
-}  // namespace tutti::data
+}  // namespace tutti::generate

@@ -1,45 +1,47 @@
 #include "tutti/models/block/encoder.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 class EncoderLayer {
  public:
-  EncoderLayer(Graph& graph, std::string name, const EncoderSpec& spec)
+  EncoderLayer(graph::Graph& graph, std::string name, const EncoderSpec& spec)
       : graph_(graph), name_(std::move(name)), spec_(spec) {}
 
-  Value attend(Value x, Value padding) {
-    std::vector<Value> in{layer("attn.qkv", norm("norm1", x), 3 * spec_.width)};
-    AttentionAttributes a{.heads = spec_.heads,
-                          .key_heads = spec_.heads,
-                          .dropout = in_training(spec_.attention_dropout, spec_.mode)};
+  graph::Value attend(graph::Value x, graph::Value padding) {
+    std::vector<graph::Value> in{layer("attn.qkv", norm("norm1", x), 3 * spec_.width)};
+    ops::AttentionAttributes a{.heads = spec_.heads,
+                               .key_heads = spec_.heads,
+                               .dropout = ops::in_training(spec_.attention_dropout, spec_.mode)};
     if (padding.valid()) {
-      a.mask = AttentionMask::keys;
+      a.mask = ops::AttentionMask::keys;
       in.push_back(padding);
     }
     return sum("attn", x,
-               layer("attn.proj", attention(graph_, name_ + ".attn", in, a), spec_.width));
+               layer("attn.proj", ops::attention(graph_, name_ + ".attn", in, a), spec_.width));
   }
-  Value transform(Value x) {
+  graph::Value transform(graph::Value x) {
     const int64_t hidden = spec_.hidden > 0 ? spec_.hidden : 4 * spec_.width;
-    const Value y = activation(graph_, name_ + ".mlp.gelu",
-                               layer("mlp.fc1", norm("norm2", x), hidden), ActivationKind::gelu);
+    const graph::Value y =
+        ops::activation(graph_, name_ + ".mlp.gelu", layer("mlp.fc1", norm("norm2", x), hidden),
+                        ops::ActivationKind::gelu);
     return sum("mlp", x, layer("mlp.fc2", y, spec_.width));
   }
 
  private:
-  Value norm(const char* name, Value x) {
-    return layer_norm(graph_, fmt::format("{}.{}", name_, name), x, kEncoderNorm);
+  graph::Value norm(const char* name, graph::Value x) {
+    return ops::layer_norm(graph_, fmt::format("{}.{}", name_, name), x, kEncoderNorm);
   }
-  Value layer(const char* name, Value x, int64_t outputs) {
+  graph::Value layer(const char* name, graph::Value x, int64_t outputs) {
     return encoder_linear(graph_, fmt::format("{}.{}", name_, name), x, outputs);
   }
-  Value sum(const char* name, Value x, Value y) {
-    y = dropout(graph_, fmt::format("{}.{}.dropout", name_, name), y, spec_.dropout, spec_.mode);
-    return add(graph_, fmt::format("{}.{}.sum", name_, name), x, y);
+  graph::Value sum(const char* name, graph::Value x, graph::Value y) {
+    y = ops::dropout(graph_, fmt::format("{}.{}.dropout", name_, name), y, spec_.dropout,
+                     spec_.mode);
+    return ops::add(graph_, fmt::format("{}.{}.sum", name_, name), x, y);
   }
 
-  Graph& graph_;
+  graph::Graph& graph_;
   const std::string name_;
   const EncoderSpec& spec_;
 };
@@ -57,12 +59,15 @@ EncoderSpec with_sizes(EncoderSpec own, const ModelSpec& given) {
   return own;
 }
 
-Init encoder_init(Init::Stored stored) {
-  return {.kind = Init::Kind::truncated_normal, .value = kEncoderDeviation, .stored = stored};
+graph::Init encoder_init(graph::Init::Stored stored) {
+  return {
+      .kind = graph::Init::Kind::truncated_normal, .value = kEncoderDeviation, .stored = stored};
 }
 
-Value encoder_linear(Graph& graph, const std::string& name, Value x, int64_t outputs) {
-  return linear(graph, name, x, {.outputs = outputs, .init = encoder_init(Init::Stored::matrix)});
+graph::Value encoder_linear(graph::Graph& graph, const std::string& name, graph::Value x,
+                            int64_t outputs) {
+  return ops::linear(graph, name, x,
+                     {.outputs = outputs, .init = encoder_init(graph::Init::Stored::matrix)});
 }
 
 void require_encoder_heads(std::string_view model, const EncoderSpec& spec) {
@@ -71,7 +76,8 @@ void require_encoder_heads(std::string_view model, const EncoderSpec& spec) {
                                   spec.width, spec.heads));
 }
 
-Value encoder_layers(Graph& graph, Value x, Value padding, const EncoderSpec& spec) {
+graph::Value encoder_layers(graph::Graph& graph, graph::Value x, graph::Value padding,
+                            const EncoderSpec& spec) {
   for (int64_t i = 0; i < spec.depth; ++i) {
     EncoderLayer layer(graph, fmt::format("blocks.{}", i), spec);
     x = layer.transform(layer.attend(x, padding));
@@ -79,4 +85,4 @@ Value encoder_layers(Graph& graph, Value x, Value padding, const EncoderSpec& sp
   return x;
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

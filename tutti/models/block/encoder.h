@@ -10,31 +10,33 @@
 
 #include "tutti/models/block/model_builder.h"
 
-namespace tutti {
+namespace tutti::models {
 
 struct EncoderSpec {
   int64_t depth = 12, width = 768, heads = 12;
   int64_t hidden = 0;           ///< width of the MLPs; 0: 4 width
   float dropout = 0;            ///< dropout before each addition to the residual sum
   float attention_dropout = 0;  ///< dropout of attention's probabilities
-  Mode mode = Mode::train;
+  ops::Mode mode = ops::Mode::train;
 };
 
 /// Returns `own` with the sizes that the specification gives, its dropout and its mode.
 EncoderSpec with_sizes(EncoderSpec own, const ModelSpec& given);
 
 inline constexpr double kEncoderDeviation = 0.02;
-inline constexpr LayerNormAttributes kEncoderNorm{.epsilon = 1e-6f};
+inline constexpr ops::LayerNormAttributes kEncoderNorm{.epsilon = 1e-6f};
 
 /// Returns the distribution that weights start from.
-Init encoder_init(Init::Stored stored = Init::Stored::as_it_is);
+graph::Init encoder_init(graph::Init::Stored stored = graph::Init::Stored::as_it_is);
 /// Adds a layer on each position by itself, with weights from encoder_init.
-Value encoder_linear(Graph& graph, const std::string& name, Value x, int64_t outputs);
+graph::Value encoder_linear(graph::Graph& graph, const std::string& name, graph::Value x,
+                            int64_t outputs);
 /// Throws ConfigError naming the model where the width is no multiple of the heads.
 void require_encoder_heads(std::string_view model, const EncoderSpec& spec);
 
 /// Takes x [N, width, T] and returns the same shape. `padding`: i32 [N, T], below 0 at positions
 /// that no position sees; invalid: all are seen.
-Value encoder_layers(Graph& graph, Value x, Value padding, const EncoderSpec& spec);
+graph::Value encoder_layers(graph::Graph& graph, graph::Value x, graph::Value padding,
+                            const EncoderSpec& spec);
 
-}  // namespace tutti
+}  // namespace tutti::models

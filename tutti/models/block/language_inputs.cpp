@@ -1,6 +1,6 @@
 #include "tutti/models/block/language_inputs.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 constexpr const char *kTokens = "tokens", *kSegments = "segments";
@@ -32,14 +32,15 @@ LanguageInputs language_inputs(ModelBuilder& model) {
   return inputs;
 }
 
-Value causal_attention(Graph& graph, const std::string& name, std::vector<Value> in,
-                       AttentionAttributes a, Value segments) {
+graph::Value causal_attention(graph::Graph& graph, const std::string& name,
+                              std::vector<graph::Value> in, ops::AttentionAttributes a,
+                              graph::Value segments) {
   a.causal = true;
   if (segments.valid()) {
-    a.mask = AttentionMask::segments;
+    a.mask = ops::AttentionMask::segments;
     in.push_back(segments);
   }
-  return attention(graph, name, in, a);
+  return ops::attention(graph, name, in, a);
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

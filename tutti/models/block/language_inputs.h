@@ -3,13 +3,13 @@
 
 #include "tutti/models/block/model_builder.h"
 
-namespace tutti {
+namespace tutti::models {
 
 struct LanguageInputs {
-  Value tokens;      ///< i32 [N, T]
-  TokenLabels next;  ///< the token after each
-  Value segments;    ///< i32 [N, T], the number of each token's document; invalid: documents are
-                     ///< not told apart
+  graph::Value tokens;    ///< i32 [N, T]
+  ops::TokenLabels next;  ///< the token after each
+  graph::Value segments;  ///< i32 [N, T], the number of each token's document; invalid: documents
+                          ///< are not told apart
 };
 
 /// Throws ConfigError where data.input names other fields than tokens, optionally followed by
@@ -17,7 +17,8 @@ struct LanguageInputs {
 LanguageInputs language_inputs(ModelBuilder& model);
 
 /// Adds causal attention of a decoder to the sequences `in`; `segments`, where valid, is its mask.
-Value causal_attention(Graph& graph, const std::string& name, std::vector<Value> in,
-                       AttentionAttributes attributes, Value segments);
+graph::Value causal_attention(graph::Graph& graph, const std::string& name,
+                              std::vector<graph::Value> in, ops::AttentionAttributes attributes,
+                              graph::Value segments);
 
-}  // namespace tutti
+}  // namespace tutti::models

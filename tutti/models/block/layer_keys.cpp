@@ -7,17 +7,17 @@
 #include "tutti/base/spelling.h"
 #include "tutti/models/block/layers.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 std::vector<std::string> activation_words() {
   std::vector<std::string> all{"none"};
-  for (const ActivationKind kind : activation_kinds()) all.emplace_back(name_of(kind));
+  for (const ops::ActivationKind kind : ops::activation_kinds()) all.emplace_back(name_of(kind));
   return all;
 }
 
 std::vector<std::string> inits() {
-  const auto all = words(Init::Kind::zeros);
+  const auto all = words(graph::Init::Kind::zeros);
   return {all.begin(), all.end()};
 }
 
@@ -232,4 +232,4 @@ void check_layers(const std::vector<LayerTable>& layers) {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-namespace tutti {
+namespace tutti::models {
 
 using LayerValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
                                 std::vector<double>, std::vector<std::string>>;
@@ -26,4 +26,4 @@ struct LayerTable {
   bool operator==(const LayerTable& other) const { return entries == other.entries; }
 };
 
-}  // namespace tutti
+}  // namespace tutti::models

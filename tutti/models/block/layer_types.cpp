@@ -5,102 +5,106 @@
 #include "tutti/models/block/layers.h"
 #include "tutti/ops/interaction.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 /// Returns an activation that the op itself ends in.
-std::optional<ActivationAttributes> fused(const LayerPlace& place) {
+std::optional<ops::ActivationAttributes> fused(const LayerPlace& place) {
   const auto activation = place.activation();
   return activation && activation->known_from_result() ? activation : std::nullopt;
 }
 
-ConvSpec conv_spec(const LayerPlace& place, int64_t channels) {
-  ConvSpec spec{.out_channels = channels,
-                .kernel = place.extents("kernel", in_all(1)),
-                .stride = place.extents("stride", in_all(1)),
-                .dilation = place.extents("dilation", in_all(1)),
-                .pad = place.extents("pad", in_all(0)),
-                .output_pad = place.extents("output_pad", in_all(0)),
-                .groups = place.count("groups", 1),
-                .bias = place.flag("bias", true),
-                .init = place.init("init"),
-                .init_value = place.real("init_value", 0),
-                .bias_init = place.init("bias_init"),
-                .bias_value = place.real("bias_value", 0)};
-  if (place.has("pad_high")) spec.pad_high = place.extents("pad_high", in_all(0));
+ops::ConvSpec conv_spec(const LayerPlace& place, int64_t channels) {
+  ops::ConvSpec spec{.out_channels = channels,
+                     .kernel = place.extents("kernel", ops::in_all(1)),
+                     .stride = place.extents("stride", ops::in_all(1)),
+                     .dilation = place.extents("dilation", ops::in_all(1)),
+                     .pad = place.extents("pad", ops::in_all(0)),
+                     .output_pad = place.extents("output_pad", ops::in_all(0)),
+                     .groups = place.count("groups", 1),
+                     .bias = place.flag("bias", true),
+                     .init = place.init("init"),
+                     .init_value = place.real("init_value", 0),
+                     .bias_init = place.init("bias_init"),
+                     .bias_value = place.real("bias_value", 0)};
+  if (place.has("pad_high")) spec.pad_high = place.extents("pad_high", ops::in_all(0));
   return spec;
 }
 
-Value conv_layer(LayerPlace& place) {
-  ConvSpec spec = conv_spec(place, place.outputs("channels"));
+graph::Value conv_layer(LayerPlace& place) {
+  ops::ConvSpec spec = conv_spec(place, place.outputs("channels"));
   spec.activation = fused(place);
-  const Value y = conv(place.graph, place.name, place.in[0], spec);
+  const graph::Value y = ops::conv(place.graph, place.name, place.in[0], spec);
   return spec.activation ? y : place.activated(y);
 }
 
-Value depthwise_layer(LayerPlace& place) {
-  ConvSpec spec = conv_spec(place, place.graph.shape(place.in[0])[1]);
+graph::Value depthwise_layer(LayerPlace& place) {
+  ops::ConvSpec spec = conv_spec(place, place.graph.shape(place.in[0])[1]);
   spec.groups = spec.out_channels;
   spec.activation = fused(place);
-  const Value y = conv(place.graph, place.name, place.in[0], spec);
+  const graph::Value y = ops::conv(place.graph, place.name, place.in[0], spec);
   return spec.activation ? y : place.activated(y);
 }
 
-Value separable_layer(LayerPlace& place) {
-  ConvSpec spec = conv_spec(place, place.outputs("channels"));
+graph::Value separable_layer(LayerPlace& place) {
+  ops::ConvSpec spec = conv_spec(place, place.outputs("channels"));
   spec.activation = fused(place);
-  const Value y = separable_conv(place.graph, place.name, place.in[0], spec);
+  const graph::Value y = ops::separable_conv(place.graph, place.name, place.in[0], spec);
   return spec.activation ? y : place.activated(y);
 }
 
-Value transposed_layer(LayerPlace& place) {
-  return place.activated(conv_transpose(place.graph, place.name, place.in[0],
-                                        conv_spec(place, place.outputs("channels"))));
+graph::Value transposed_layer(LayerPlace& place) {
+  return place.activated(ops::conv_transpose(place.graph, place.name, place.in[0],
+                                             conv_spec(place, place.outputs("channels"))));
 }
 
-Value dense_layer(LayerPlace& place) {
-  return place.activated(dense(place.graph, place.name, place.in[0],
-                               {.outputs = place.outputs("outputs"),
-                                .bias = place.flag("bias", true),
-                                .dtype = place.predicts() ? DType::f32 : place.spec.activations,
-                                .init = place.init("init"),
-                                .init_value = place.real("init_value", 0),
-                                .bias_init = place.init("bias_init"),
-                                .bias_value = place.real("bias_value", 0)}));
+graph::Value dense_layer(LayerPlace& place) {
+  return place.activated(
+      ops::dense(place.graph, place.name, place.in[0],
+                 {.outputs = place.outputs("outputs"),
+                  .bias = place.flag("bias", true),
+                  .dtype = place.predicts() ? DType::f32 : place.spec.activations,
+                  .init = place.init("init"),
+                  .init_value = place.real("init_value", 0),
+                  .bias_init = place.init("bias_init"),
+                  .bias_value = place.real("bias_value", 0)}));
 }
 
-Value batch_norm_layer(LayerPlace& place) {
+graph::Value batch_norm_layer(LayerPlace& place) {
   const auto activation = place.activation();
-  const bool relu = activation && activation->kind == ActivationKind::relu;
-  const Value y = batch_norm(place.graph, place.name, place.in[0], place.spec.mode,
-                             {.relu = relu,
-                              .statistics = {.epsilon = place.real("epsilon", 1e-5f),
-                                             .momentum = place.real("momentum", 0.1f),
-                                             .running = place.word("statistics") == "running"}});
+  const bool relu = activation && activation->kind == ops::ActivationKind::relu;
+  const graph::Value y =
+      ops::batch_norm(place.graph, place.name, place.in[0], place.spec.mode,
+                      {.relu = relu,
+                       .statistics = {.epsilon = place.real("epsilon", 1e-5f),
+                                      .momentum = place.real("momentum", 0.1f),
+                                      .running = place.word("statistics") == "running"}});
   return relu ? y : place.activated(y);
 }
 
-Value activation_layer(LayerPlace& place) {
+graph::Value activation_layer(LayerPlace& place) {
   const auto a = place.activation();
   if (!a) throw ConfigError(fmt::format("layer '{}' needs activation", place.name));
-  return activation(place.graph, place.name, place.in[0], a->kind, a->slope);
+  return ops::activation(place.graph, place.name, place.in[0], a->kind, a->slope);
 }
 
-Value pool_layer(LayerPlace& place) {
+graph::Value pool_layer(LayerPlace& place) {
   if (!place.has("kernel"))
     throw ConfigError(fmt::format("layer '{}' needs kernel, the side of its window", place.name));
-  const auto kernel = place.extents("kernel", in_all(1)), pad = place.extents("pad", in_all(0));
-  return pool(place.graph, place.name, place.in[0],
-              {.kind = place.word("kind") == "average" ? PoolKind::average : PoolKind::max,
-               .kernel = kernel,
-               .stride = place.extents("stride", kernel),
-               .pad_low = pad,
-               .pad_high = place.extents("pad_high", pad),
-               .count_include_pad = place.flag("count_pad", true)});
+  const auto kernel = place.extents("kernel", ops::in_all(1)),
+             pad = place.extents("pad", ops::in_all(0));
+  return ops::pool(
+      place.graph, place.name, place.in[0],
+      {.kind = place.word("kind") == "average" ? ops::PoolKind::average : ops::PoolKind::max,
+       .kernel = kernel,
+       .stride = place.extents("stride", kernel),
+       .pad_low = pad,
+       .pad_high = place.extents("pad_high", pad),
+       .count_include_pad = place.flag("count_pad", true)});
 }
 
-Value global_average_layer(LayerPlace& place) {
-  return global_average_pool(place.graph, place.name, place.in[0]);
+graph::Value global_average_layer(LayerPlace& place) {
+  return ops::global_average_pool(place.graph, place.name, place.in[0]);
 }
 
 void require_positions(const LayerPlace& place) {
@@ -109,32 +113,33 @@ void require_positions(const LayerPlace& place) {
                                   place.graph.shape(place.in[0]).to_string()));
 }
 
-Value power_spectrum_layer(LayerPlace& place) {
+graph::Value power_spectrum_layer(LayerPlace& place) {
   require_positions(place);
-  return power_spectrum(place.graph, place.name, place.in[0],
-                        {.floor = place.real("floor", 1e-6f)});
+  return ops::power_spectrum(place.graph, place.name, place.in[0],
+                             {.floor = place.real("floor", 1e-6f)});
 }
 
 /// Broadcasts a global average, which is a row of numbers, over positions again.
-Value broadcast_layer(LayerPlace& place) {
+graph::Value broadcast_layer(LayerPlace& place) {
   const Shape &x = place.graph.shape(place.in[0]), &like = place.graph.shape(place.in[1]);
   if (like.rank() < 3)
     throw ConfigError(fmt::format("layer '{}': its second input {} has no positions", place.name,
                                   like.to_string()));
   std::vector<int64_t> one(static_cast<size_t>(like.rank() - 1), 1);
   one[0] = x.elements_from(1);
-  const Value point = x.rank() == like.rank()
-                          ? place.in[0]
-                          : reshape(place.graph, place.name + ".reshape", place.in[0],
-                                    Shape(std::span<const int64_t>(one)));
-  return broadcast(place.graph, place.name, point, Shape(std::span(like.begin() + 2, like.end())));
+  const graph::Value point = x.rank() == like.rank()
+                                 ? place.in[0]
+                                 : ops::reshape(place.graph, place.name + ".reshape", place.in[0],
+                                                Shape(std::span<const int64_t>(one)));
+  return ops::broadcast(place.graph, place.name, point,
+                        Shape(std::span(like.begin() + 2, like.end())));
 }
 
 /// Appends fc2(relu(fc1(mean))) of the channels' means, and multiplies the channels by its sigmoid
 /// (Hu, Shen, Sun: Squeeze-and-excitation networks, CVPR 2018). Names are torchvision's.
-Value squeeze_excitation_layer(LayerPlace& place) {
-  Graph& graph = place.graph;
-  const Value x = place.in[0];
+graph::Value squeeze_excitation_layer(LayerPlace& place) {
+  graph::Graph& graph = place.graph;
+  const graph::Value x = place.in[0];
   const Shape shape = graph.shape(x);
   const int64_t channels = shape[1], squeezed = channels / place.count("reduction", 16);
   if (place.spatial() < 2)
@@ -144,81 +149,83 @@ Value squeeze_excitation_layer(LayerPlace& place) {
   if (squeezed == 0)
     throw ConfigError(fmt::format("layer '{}': reduction is more than the {} channels of its input",
                                   place.name, channels));
-  const auto row = [&](const char* name, Value from, int64_t outputs, ActivationKind kind) {
+  const auto row = [&](const char* name, graph::Value from, int64_t outputs,
+                       ops::ActivationKind kind) {
     const std::string full = place.name + name;
-    const DenseSpec spec{.outputs = outputs, .dtype = place.spec.activations};
-    return activation(graph, fmt::format("{}.{}", full, name_of(kind)),
-                      dense(graph, full, from, spec), kind);
+    const ops::DenseSpec spec{.outputs = outputs, .dtype = place.spec.activations};
+    return ops::activation(graph, fmt::format("{}.{}", full, name_of(kind)),
+                           ops::dense(graph, full, from, spec), kind);
   };
-  const Value mean = global_average_pool(graph, place.name + ".avgpool", x);
-  const Value inner = row(".fc1", mean, squeezed, ActivationKind::relu);
-  const Value gate = row(".fc2", inner, channels, ActivationKind::sigmoid);
+  const graph::Value mean = ops::global_average_pool(graph, place.name + ".avgpool", x);
+  const graph::Value inner = row(".fc1", mean, squeezed, ops::ActivationKind::relu);
+  const graph::Value gate = row(".fc2", inner, channels, ops::ActivationKind::sigmoid);
   std::vector<int64_t> point(static_cast<size_t>(shape.rank() - 1), 1);
   point[0] = channels;
-  const Value at_point = reshape(graph, place.name + ".broadcast.reshape", gate,
-                                 Shape(std::span<const int64_t>(point)));
-  return mul(graph, place.name, x,
-             broadcast(graph, place.name + ".broadcast", at_point,
-                       Shape(std::span(shape.begin() + 2, shape.end()))));
+  const graph::Value at_point = ops::reshape(graph, place.name + ".broadcast.reshape", gate,
+                                             Shape(std::span<const int64_t>(point)));
+  return ops::mul(graph, place.name, x,
+                  ops::broadcast(graph, place.name + ".broadcast", at_point,
+                                 Shape(std::span(shape.begin() + 2, shape.end()))));
 }
 
-Value resize_layer(LayerPlace& place) {
+graph::Value resize_layer(LayerPlace& place) {
   if (!place.has("factors"))
     throw ConfigError(
         fmt::format("layer '{}' needs factors, how often an element is repeated", place.name));
   require_positions(place);
-  return resize(place.graph, place.name, place.in[0], place.extents("factors", in_all(1)));
+  return ops::resize(place.graph, place.name, place.in[0],
+                     place.extents("factors", ops::in_all(1)));
 }
 
-Value dropout_layer(LayerPlace& place) {
-  return dropout(place.graph, place.name, place.in[0], place.real("probability", 0.5f),
-                 place.spec.mode);
+graph::Value dropout_layer(LayerPlace& place) {
+  return ops::dropout(place.graph, place.name, place.in[0], place.real("probability", 0.5f),
+                      place.spec.mode);
 }
 
-Value flatten_layer(LayerPlace& place) {
-  return reshape(place.graph, place.name, place.in[0],
-                 Shape{place.graph.shape(place.in[0]).elements_from(1)});
+graph::Value flatten_layer(LayerPlace& place) {
+  return ops::reshape(place.graph, place.name, place.in[0],
+                      Shape{place.graph.shape(place.in[0]).elements_from(1)});
 }
 
-Value reshape_layer(LayerPlace& place) {
-  return reshape(place.graph, place.name, place.in[0], place.shape());
+graph::Value reshape_layer(LayerPlace& place) {
+  return ops::reshape(place.graph, place.name, place.in[0], place.shape());
 }
 
-Value scale_layer(LayerPlace& place) {
-  return scale(place.graph, place.name, place.in[0], place.real("factor", 1));
+graph::Value scale_layer(LayerPlace& place) {
+  return ops::scale(place.graph, place.name, place.in[0], place.real("factor", 1));
 }
 
 /// Converts inputs to one type: layers that give rows in f32 (dense ones, spectra) may stand beside
 /// bf16 ones.
-std::vector<Value> of_one_type(LayerPlace& place) {
-  const auto type = [&](Value v) { return place.graph.type(v).desc.dtype; };
-  std::vector<Value> in = place.in;
-  if (std::ranges::all_of(in, [&](Value v) { return type(v) == type(in[0]); })) return in;
+std::vector<graph::Value> of_one_type(LayerPlace& place) {
+  const auto type = [&](graph::Value v) { return place.graph.type(v).desc.dtype; };
+  std::vector<graph::Value> in = place.in;
+  if (std::ranges::all_of(in, [&](graph::Value v) { return type(v) == type(in[0]); })) return in;
   for (size_t i = 0; i < in.size(); ++i)
-    in[i] = convert(place.graph, fmt::format("{}.f32.{}", place.name, i), in[i], DType::f32);
+    in[i] = ops::convert(place.graph, fmt::format("{}.f32.{}", place.name, i), in[i], DType::f32);
   return in;
 }
 
 /// Combines more than two inputs from left to right.
-template <Value (*combine)(Graph&, const std::string&, Value, Value)>
-Value combined(LayerPlace& place) {
-  const std::vector<Value> in = of_one_type(place);
-  Value y = in[0];
+template <graph::Value (*combine)(graph::Graph&, const std::string&, graph::Value, graph::Value)>
+graph::Value combined(LayerPlace& place) {
+  const std::vector<graph::Value> in = of_one_type(place);
+  graph::Value y = in[0];
   for (size_t i = 1; i < in.size(); ++i)
     y = combine(place.graph, i + 1 == in.size() ? place.name : fmt::format("{}.{}", place.name, i),
                 y, in[i]);
   return place.activated(y);
 }
 
-Value concat_layer(LayerPlace& place) {
-  return concat(place.graph, place.name, of_one_type(place));
+graph::Value concat_layer(LayerPlace& place) {
+  return ops::concat(place.graph, place.name, of_one_type(place));
 }
 
 /// Joins the inputs to one row of features, of which all pairs are multiplied.
-Value interaction_layer(LayerPlace& place) {
-  const std::vector<Value> in = of_one_type(place);
+graph::Value interaction_layer(LayerPlace& place) {
+  const std::vector<graph::Value> in = of_one_type(place);
   const Shape& first = place.graph.shape(in[0]);
-  for (const Value v : in) {
+  for (const graph::Value v : in) {
     const Shape& x = place.graph.shape(v);
     if (x.rank() != 2 || x[1] != first[1])
       throw ConfigError(
@@ -226,9 +233,9 @@ Value interaction_layer(LayerPlace& place) {
                       "are {} and {}",
                       place.name, first.to_string(), x.to_string()));
   }
-  const Value row = concat(place.graph, place.name + ".concat", in);
+  const graph::Value row = ops::concat(place.graph, place.name + ".concat", in);
   return place.graph.append1(
-      place.name, std::make_shared<Interaction>(first[1], place.flag("itself", false)), {row});
+      place.name, std::make_shared<ops::Interaction>(first[1], place.flag("itself", false)), {row});
 }
 
 std::vector<LayerType> all_types() {
@@ -311,13 +318,13 @@ std::vector<LayerType> all_types() {
        {"activation", "slope"},
        2,
        kMany,
-       combined<add>},
+       combined<ops::add>},
       {"mul",
        "The product of its inputs, element by element",
        {"activation", "slope"},
        2,
        kMany,
-       combined<mul>},
+       combined<ops::mul>},
       {"concat", "The channels of its inputs, one after the other", {}, 2, kMany, concat_layer},
       {"interaction",
        "The dot products of all pairs of its inputs, which are rows of equally many numbers: of "
@@ -342,4 +349,4 @@ const LayerType* find_layer_type(std::string_view name) {
   return found == layer_types().end() ? nullptr : &*found;
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 std::string text_or(const LayerTable& layer, std::string_view key, std::string otherwise = "") {
@@ -70,12 +70,12 @@ class Readable {
  public:
   explicit Readable(ModelBuilder& model) : model_(model) {}
 
-  void add(const std::string& name, Value value) {
+  void add(const std::string& name, graph::Value value) {
     if (!values_.emplace(name, value).second || is_field(name))
       throw ConfigError(fmt::format(
           "layer '{}': there is a layer or a field of that name: give it another name", name));
   }
-  Value named(const std::string& layer, const std::string& name) {
+  graph::Value named(const std::string& layer, const std::string& name) {
     const auto found = values_.find(name);
     if (found != values_.end()) return found->second;
     if (is_field(name)) return model_.input(name);
@@ -95,7 +95,7 @@ class Readable {
   }
 
   ModelBuilder& model_;
-  std::map<std::string, Value> values_;
+  std::map<std::string, graph::Value> values_;
 };
 
 void require_inputs_of(const LayerType& type, const std::string& name, size_t given) {
@@ -175,7 +175,7 @@ std::vector<Objective> layers_objectives(const ModelSpec& spec) {
       objective.task = static_cast<TaskKind>(std::ranges::find(tasks, task) - tasks.begin());
     if (const std::string loss = text_or(layer, "loss"); !loss.empty())
       objective.loss =
-          static_cast<PointwiseLossKind>(std::ranges::find(losses, loss) - losses.begin());
+          static_cast<ops::PointwiseLossKind>(std::ranges::find(losses, loss) - losses.begin());
     objective.task = task_of(objective, spec);
     require_fitting_loss(objective, layer, names[i]);
     if (const LayerValue* weight = layer.find("weight"))
@@ -193,11 +193,11 @@ void build_layers(ModelBuilder& model) {
   const std::vector<size_t> outputs = outputs_of(layers);
   const std::vector<bool> predicts = before_prediction(layers, outputs);
   Readable readable(model);
-  Value before = model.input();
+  graph::Value before = model.input();
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerType& type = *find_layer_type(text_or(layers[i], "type"));
     try {
-      std::vector<Value> in;
+      std::vector<graph::Value> in;
       for (const std::string& name : inputs_of(layers[i]))
         in.push_back(readable.named(names[i], name));
       if (in.empty()) in.push_back(before);
@@ -243,14 +243,14 @@ std::array<int64_t, 3> LayerPlace::extents(std::string_view key,
                                            std::array<int64_t, 3> otherwise) const {
   const LayerValue* value = table_.find(key);
   if (!value) return otherwise;
-  if (const auto* one = std::get_if<int64_t>(value)) return in_all(*one);
+  if (const auto* one = std::get_if<int64_t>(value)) return ops::in_all(*one);
   const auto& list = std::get<std::vector<int64_t>>(*value);
   if (std::ssize(list) != spatial() || list.size() > 3)
     throw ConfigError(fmt::format(
         "layer '{}': {} has {} numbers, and its input {} has {} spatial "
         "dimensions",
         name, key, list.size(), graph.shape(in[0]).to_string(), std::max(spatial(), 0)));
-  std::array<int64_t, 3> result = in_all(1);
+  std::array<int64_t, 3> result = ops::in_all(1);
   std::ranges::copy(list, result.begin());
   return result;
 }
@@ -278,25 +278,25 @@ int64_t LayerPlace::outputs(std::string_view key) const {
   return key == "channels" ? target_.sample[0] : target_.sample.elements();
 }
 
-std::optional<ActivationAttributes> LayerPlace::activation() const {
+std::optional<ops::ActivationAttributes> LayerPlace::activation() const {
   const std::string given = word("activation", "none");
   if (given == "none") return std::nullopt;
   const auto& words = find_layer_key("activation")->words;
   const auto at = std::ranges::find(words, given) - words.begin() - 1;  // "none" is the first word
-  return ActivationAttributes{static_cast<ActivationKind>(at), real("slope", 0.01f)};
+  return ops::ActivationAttributes{static_cast<ops::ActivationKind>(at), real("slope", 0.01f)};
 }
 
-Init::Kind LayerPlace::init(std::string_view key) const {
+graph::Init::Kind LayerPlace::init(std::string_view key) const {
   const auto& words = find_layer_key("init")->words;
-  return static_cast<Init::Kind>(std::ranges::find(words, word(key, "uniform_fan_in")) -
-                                 words.begin());
+  return static_cast<graph::Init::Kind>(std::ranges::find(words, word(key, "uniform_fan_in")) -
+                                        words.begin());
 }
 
-Value LayerPlace::activated(Value y) const {
+graph::Value LayerPlace::activated(graph::Value y) const {
   const auto a = activation();
   if (!a) return y;
-  return tutti::activation(graph, fmt::format("{}.{}", name, name_of(a->kind)), y, a->kind,
-                           a->slope);
+  return tutti::ops::activation(graph, fmt::format("{}.{}", name, name_of(a->kind)), y, a->kind,
+                                a->slope);
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

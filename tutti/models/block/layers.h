@@ -11,7 +11,7 @@
 
 #include "tutti/models/block/model_builder.h"
 
-namespace tutti {
+namespace tutti::models {
 
 enum class LayerKeyKind : uint8_t { count, extents, real, flag, word, text, texts };
 
@@ -29,7 +29,7 @@ struct LayerType {
   std::string name, help;
   std::vector<std::string> keys;  ///< besides the keys that every layer takes
   int least_inputs = 1, most_inputs = 1;
-  Value (*build)(LayerPlace& place);
+  graph::Value (*build)(LayerPlace& place);
 };
 
 /// Returns all types, in the order of the documentation. Immutable; safe from any thread.
@@ -57,13 +57,13 @@ void build_layers(ModelBuilder& model);
 class LayerPlace {
  public:
   LayerPlace(ModelBuilder& model, const LayerTable& table, std::string name,
-             std::vector<Value> inputs, const ModelField& target, bool predicts)
+             std::vector<graph::Value> inputs, const ModelField& target, bool predicts)
       : name(std::move(name)), in(std::move(inputs)), graph(model.graph()), spec(model.spec()),
         target_(target), predicts_(predicts), table_(table) {}
 
   const std::string name;
-  const std::vector<Value> in;
-  Graph& graph;
+  const std::vector<graph::Value> in;
+  graph::Graph& graph;
   const ModelSpec& spec;
 
   int spatial() const { return graph.shape(in[0]).rank() - 2; }
@@ -79,10 +79,10 @@ class LayerPlace {
   int64_t outputs(std::string_view key) const;
   /// Returns whether only pointwise layers, if any, stand between this one and a prediction.
   bool predicts() const { return predicts_; }
-  std::optional<ActivationAttributes> activation() const;
-  Init::Kind init(std::string_view key) const;
+  std::optional<ops::ActivationAttributes> activation() const;
+  graph::Init::Kind init(std::string_view key) const;
   /// Returns `y` with the layer's activation as a node of its own, where it has one.
-  Value activated(Value y) const;
+  graph::Value activated(graph::Value y) const;
 
  private:
   const ModelField& target_;
@@ -90,4 +90,4 @@ class LayerPlace {
   const LayerTable& table_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::models

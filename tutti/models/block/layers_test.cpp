@@ -5,7 +5,7 @@
 #include "tutti/base/error.h"
 #include "tutti/models/registry.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 using Entries = std::vector<std::pair<std::string, LayerValue>>;
@@ -88,10 +88,10 @@ std::vector<LayerTable> cosmoflow_layers() {
 /// Expects equal graphs: these are computed identically, to the bit.
 void expect_same(ModelSpec built_in, ModelSpec layers) {
   for (const DType type : {DType::f32, DType::bf16})
-    for (const Mode mode : {Mode::train, Mode::eval}) {
+    for (const ops::Mode mode : {ops::Mode::train, ops::Mode::eval}) {
       built_in.mode = layers.mode = mode;
       built_in.activations = layers.activations = type;
-      const Graph a = build_model(built_in).graph, b = build_model(layers).graph;
+      const graph::Graph a = build_model(built_in).graph, b = build_model(layers).graph;
       EXPECT_EQ(a.to_string(), b.to_string());
       ASSERT_EQ(a.values().size(), b.values().size());
       for (size_t i = 0; i < a.values().size(); ++i) {
@@ -369,4 +369,4 @@ TEST(Layers, ResizeRepeats) {
             std::string::npos);
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

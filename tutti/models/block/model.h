@@ -10,7 +10,7 @@
 #include "tutti/models/block/layer_table.h"
 #include "tutti/ops/builder.h"
 
-namespace tutti {
+namespace tutti::models {
 
 /// The learning tasks, in terms of the network's output y and the target t, a field of the data
 /// set.
@@ -26,12 +26,12 @@ std::string_view name_of(TaskKind kind);
 
 /// One prediction of a model, with its target, loss and metrics.
 struct Objective {
-  std::string name{};                       ///< name of the prediction; empty where it is the only
-                                            ///< one
-  std::string target{};                     ///< target field; empty: ModelSpec::target_field
-  std::optional<TaskKind> task{};           ///< none: the specification's
-  std::optional<PointwiseLossKind> loss{};  ///< loss of numbers; none: the specification's
-  float weight = 1;                         ///< weight of its loss in the sum of all losses
+  std::string name{};              ///< name of the prediction; empty where it is the only
+                                   ///< one
+  std::string target{};            ///< target field; empty: ModelSpec::target_field
+  std::optional<TaskKind> task{};  ///< none: the specification's
+  std::optional<ops::PointwiseLossKind> loss{};  ///< loss of numbers; none: the specification's
+  float weight = 1;                              ///< weight of its loss in the sum of all losses
   bool own_loss = false;  ///< the model adds its losses itself (ModelBuilder::add_loss);
                           ///< evaluations then report the sum of all losses of the model
   std::vector<std::string>
@@ -108,22 +108,22 @@ struct ModelSpec {
   Embeddings embeddings = Embeddings::shared;
   DType activations =
       DType::f32;  ///< f32 or bf16: inputs and everything up to the prediction, which is f32
-  Mode mode = Mode::train;
+  ops::Mode mode = ops::Mode::train;
   LoraSpec lora{};
-  SoftmaxCrossEntropyAttributes loss{};      ///< loss for class numbers
-  PointwiseLossAttributes pointwise_loss{};  ///< loss for numbers
+  ops::SoftmaxCrossEntropyAttributes loss{};      ///< loss for class numbers
+  ops::PointwiseLossAttributes pointwise_loss{};  ///< loss for numbers
 };
 
 /// A tensor that is filled before each run from a field: [N, field...].
 struct GraphInput {
   std::string field;
-  Value value;
+  graph::Value value;
   int64_t classes = 0;  ///< outputs for the class numbers of a target; 0: not class numbers
 };
 
 struct ModelOutput {
   Objective objective;  ///< every member is set, except perhaps the name
-  Value prediction;
+  graph::Value prediction;
   size_t target = 0;  ///< index in ModelGraph::targets; in eval mode there are none
 };
 
@@ -131,7 +131,7 @@ struct ModelOutput {
 /// no loss and no metric.
 struct ModelReading {
   std::string name;
-  Value value;  ///< [N, ...], f32
+  graph::Value value;  ///< [N, ...], f32
 };
 
 /// Inputs are named as their fields. Predictions are f32, losses are scalars of which training
@@ -139,11 +139,11 @@ struct ModelReading {
 /// losses; for language the target is then an input. Parameters and statistics have the names of
 /// the usual PyTorch implementations, so that weights load by name.
 struct ModelGraph {
-  Graph graph;
+  graph::Graph graph;
   std::vector<GraphInput> inputs, targets;
   std::vector<ModelOutput> outputs;
   std::vector<ModelReading> readings;  ///< in eval mode only
-  std::vector<Value> losses;
+  std::vector<graph::Value> losses;
 };
 
-}  // namespace tutti
+}  // namespace tutti::models

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 std::string known_fields(std::string_view first, const std::vector<ModelField>& fields) {
@@ -67,24 +67,24 @@ ModelField target_named(const ModelSpec& spec, const std::string& field) {
 }
 
 ModelBuilder::ModelBuilder(const ModelSpec& spec, std::vector<Objective> objectives, bool losses)
-    : spec_(spec), objectives_(std::move(objectives)), losses_(losses || spec.mode == Mode::train) {
-}
+    : spec_(spec), objectives_(std::move(objectives)),
+      losses_(losses || spec.mode == ops::Mode::train) {}
 
-Value ModelBuilder::input(const std::string& field) {
+graph::Value ModelBuilder::input(const std::string& field) {
   for (const GraphInput& input : built_.inputs)
     if (input.field == field) return input.value;
   return bound(field, spec_.activations);
 }
 
-Value ModelBuilder::bound(const std::string& field, DType dtype) {
+graph::Value ModelBuilder::bound(const std::string& field, DType dtype) {
   const Shape sample = input_named(spec_, field).sample;
-  const Value x = graph().input(
+  const graph::Value x = graph().input(
       field, {dtype, batch_of(spec_.batch, std::span(sample.begin(), sample.end())), {}});
   built_.inputs.push_back({field, x});
   return x;
 }
 
-Value ModelBuilder::of_positions(const std::string& field, const char* what) {
+graph::Value ModelBuilder::of_positions(const std::string& field, const char* what) {
   const ModelField known = input_named(spec_, field);
   if (known.sample.rank() != 1)
     throw ConfigError(fmt::format(
@@ -94,24 +94,24 @@ Value ModelBuilder::of_positions(const std::string& field, const char* what) {
   return bound(field, DType::i32);
 }
 
-Value ModelBuilder::tokens(const std::string& field, int64_t vocabulary) {
-  const Value x = of_positions(field, "tokens");
+graph::Value ModelBuilder::tokens(const std::string& field, int64_t vocabulary) {
+  const graph::Value x = of_positions(field, "tokens");
   built_.inputs.back().classes = vocabulary > 0 ? vocabulary : spec_.classes;
   return x;
 }
 
-Value ModelBuilder::documents(const std::string& field) {
+graph::Value ModelBuilder::documents(const std::string& field) {
   return of_positions(field, "numbers of documents");
 }
 
-Value ModelBuilder::rows(const std::string& field) {
+graph::Value ModelBuilder::rows(const std::string& field) {
   const ModelField known = input_named(spec_, field);
   CHECK(!known.rows.empty() && std::ssize(known.rows) == known.sample.elements(),
         "model '{}': '{}' holds no rows of tables", spec_.name, field);
   return bound(field, DType::i32);
 }
 
-Value ModelBuilder::weights(const std::string& field) { return bound(field, DType::f32); }
+graph::Value ModelBuilder::weights(const std::string& field) { return bound(field, DType::f32); }
 
 size_t ModelBuilder::target_index(const std::string& field, const TensorDesc& desc) {
   CHECK(training(), "targets are in the graph of training alone");
@@ -124,7 +124,7 @@ size_t ModelBuilder::target_index(const std::string& field, const TensorDesc& de
   return built_.targets.size() - 1;
 }
 
-Value ModelBuilder::target(const std::string& field, const TensorDesc& desc) {
+graph::Value ModelBuilder::target(const std::string& field, const TensorDesc& desc) {
   (void)target_named(spec_, field);
   return built_.targets[target_index(field, desc)].value;
 }
@@ -136,13 +136,13 @@ const Objective& ModelBuilder::objective_named(const std::string& name) const {
   return *objective;
 }
 
-TokenLabels ModelBuilder::next_tokens(const std::string& name) {
+ops::TokenLabels ModelBuilder::next_tokens(const std::string& name) {
   const Objective& o = objective_named(name);
   const ModelField field = target_named(spec_, o.target);
   const Shape sample = field.sample.rank() == 1 ? field.sample : spec_.input;
   const TensorDesc desc{
       DType::i32, batch_of(spec_.batch, std::span(sample.begin(), sample.end())), {}};
-  Value labels;
+  graph::Value labels;
   if (training()) {
     const size_t target = target_index(o.target, desc);
     built_.targets[target].classes = spec_.classes;
@@ -151,24 +151,25 @@ TokenLabels ModelBuilder::next_tokens(const std::string& name) {
     labels = graph().input(o.target, desc);
     built_.inputs.push_back({o.target, labels, spec_.classes});
   }
-  return count_tokens(graph(), name.empty() ? "tokens.count" : name + ".count", labels,
-                      spec_.classes);
+  return ops::count_tokens(graph(), name.empty() ? "tokens.count" : name + ".count", labels,
+                           spec_.classes);
 }
 
-void ModelBuilder::predict_tokens(const std::string& name, Value logits, const TokenLabels& next) {
+void ModelBuilder::predict_tokens(const std::string& name, graph::Value logits,
+                                  const ops::TokenLabels& next) {
   const std::string suffix = name.empty() ? "" : "." + name;
   ModelOutput output{.objective = objective_named(name), .prediction = {}};
   const Objective& o = output.objective;
   CHECK(*o.task == TaskKind::language, "model '{}': tokens are no objective of {}", spec_.name,
         name_of(*o.task));
-  const TokenLosses losses = token_loss(
+  const ops::TokenLosses losses = ops::token_loss(
       graph(), "loss" + suffix, logits, next,
       {.label_smoothing = spec_.loss.label_smoothing, .scale = spec_.loss.scale * o.weight});
   output.prediction = losses.surprise;
   if (!training())
-    output.prediction =
-        concat(graph(), "prediction" + suffix,
-               {losses.surprise, token_hits(graph(), "hits" + suffix, logits, next.labels)});
+    output.prediction = ops::concat(
+        graph(), "prediction" + suffix,
+        {losses.surprise, ops::token_hits(graph(), "hits" + suffix, logits, next.labels)});
   graph().mark_output(output.prediction);
   if (training()) {
     output.target = target_index(o.target, graph().type(next.labels).desc);
@@ -177,10 +178,10 @@ void ModelBuilder::predict_tokens(const std::string& name, Value logits, const T
   built_.outputs.push_back(std::move(output));
 }
 
-void ModelBuilder::predict(const std::string& name, Value y) {
+void ModelBuilder::predict(const std::string& name, graph::Value y) {
   const std::string suffix = name.empty() ? "" : "." + name;
   ModelOutput output{.objective = objective_named(name),
-                     .prediction = convert(graph(), "prediction" + suffix, y, DType::f32)};
+                     .prediction = ops::convert(graph(), "prediction" + suffix, y, DType::f32)};
   const TaskKind task = *output.objective.task;
   y = output.prediction;
   check_prediction(spec_, task, graph().shape(y));
@@ -189,37 +190,37 @@ void ModelBuilder::predict(const std::string& name, Value y) {
     const Objective& o = output.objective;
     (void)target_named(spec_, o.target);
     output.target = target_index(o.target, target_desc(task, graph().shape(y)));
-    const Value t = built_.targets[output.target].value;
+    const graph::Value t = built_.targets[output.target].value;
     if (task != TaskKind::regress) {
       int64_t& classes = built_.targets[output.target].classes;
       classes = classes == 0 ? graph().shape(y)[1] : std::min(classes, graph().shape(y)[1]);
     }
     if (!o.own_loss && task == TaskKind::regress) {
-      PointwiseLossAttributes loss = spec_.pointwise_loss;
+      ops::PointwiseLossAttributes loss = spec_.pointwise_loss;
       loss.kind = *o.loss;
       loss.scale *= o.weight;
-      add_loss(pointwise_loss(graph(), "loss" + suffix, y, t, loss));
+      add_loss(ops::pointwise_loss(graph(), "loss" + suffix, y, t, loss));
     } else if (!o.own_loss) {
-      SoftmaxCrossEntropyAttributes loss = spec_.loss;
+      ops::SoftmaxCrossEntropyAttributes loss = spec_.loss;
       loss.scale *= o.weight;
-      add_loss(softmax_cross_entropy(graph(), "loss" + suffix, y, t, loss));
+      add_loss(ops::softmax_cross_entropy(graph(), "loss" + suffix, y, t, loss));
     }
   }
   built_.outputs.push_back(std::move(output));
 }
 
-void ModelBuilder::read_out(const std::string& name, Value y) {
+void ModelBuilder::read_out(const std::string& name, graph::Value y) {
   const auto is_called_so = [&](const auto& known) { return known.name == name; };
   CHECK(!name.empty() && std::ranges::none_of(objectives_, is_called_so) &&
             std::ranges::none_of(built_.readings, is_called_so),
         "model '{}': '{}' is one name of two outputs, or none", spec_.name, name);
   if (training()) return;
-  const Value value = convert(graph(), "reading." + name, y, DType::f32);
+  const graph::Value value = ops::convert(graph(), "reading." + name, y, DType::f32);
   graph().mark_output(value);
   built_.readings.push_back({name, value});
 }
 
-void ModelBuilder::add_loss(Value loss) {
+void ModelBuilder::add_loss(graph::Value loss) {
   CHECK(training(), "losses are in the graph of training alone");
   if (graph().shape(loss).rank() != 0 || graph().type(loss).desc.dtype != DType::f32)
     throw ConfigError(fmt::format("model '{}': a loss is an f32 scalar, '{}' is {}", spec_.name,
@@ -235,9 +236,9 @@ ModelGraph ModelBuilder::finish() && {
         }))
       throw ConfigError(
           fmt::format("model '{}' makes no prediction '{}'", spec_.name, objective.name));
-  if (spec_.mode == Mode::train && built_.losses.empty())
+  if (spec_.mode == ops::Mode::train && built_.losses.empty())
     throw ConfigError(fmt::format("model '{}' has no loss: there is nothing to learn", spec_.name));
   return std::move(built_);
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

@@ -1,17 +1,17 @@
 #include "tutti/models/block/sequence_encoder.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 constexpr int64_t kUsualTokens = 256;  // used where no field tells the number
 
 struct EmbeddedSequence {
-  Value x, padding;   ///< [N, width, positions], i32 [N, positions] or invalid
-  int64_t piece = 1;  ///< samples per position
+  graph::Value x, padding;  ///< [N, width, positions], i32 [N, positions] or invalid
+  int64_t piece = 1;        ///< samples per position
 };
 
-Value embedded_signals(ModelBuilder& model, const EncoderSpec& encoder, int64_t piece) {
-  const Value signal = model.input();
+graph::Value embedded_signals(ModelBuilder& model, const EncoderSpec& encoder, int64_t piece) {
+  const graph::Value signal = model.input();
   const Shape& x = model.graph().shape(signal);
   if (x.rank() != 3)
     throw ConfigError(fmt::format(
@@ -23,18 +23,19 @@ Value embedded_signals(ModelBuilder& model, const EncoderSpec& encoder, int64_t 
     throw ConfigError(fmt::format(
         "model '{}': pieces of {} do not fill sequences of {} samples: choose another model.kernel",
         model.spec().name, piece, x[2]));
-  return conv(model.graph(), "embed.proj", signal,
-              {.out_channels = encoder.width,
-               .kernel = {piece, 1, 1},
-               .stride = {piece, 1, 1},
-               .bias = true});
+  return ops::conv(model.graph(), "embed.proj", signal,
+                   {.out_channels = encoder.width,
+                    .kernel = {piece, 1, 1},
+                    .stride = {piece, 1, 1},
+                    .bias = true});
 }
 
-Value embedded_tokens(ModelBuilder& model, Value tokens, int64_t vocabulary,
-                      const EncoderSpec& encoder) {
-  const Value weight = model.graph().parameter("embedding.weight", {vocabulary, encoder.width, 1},
-                                               encoder_init(Init::Stored::matrix));
-  return lookup(model.graph(), "embedding.lookup", weight, tokens, model.spec().activations);
+graph::Value embedded_tokens(ModelBuilder& model, graph::Value tokens, int64_t vocabulary,
+                             const EncoderSpec& encoder) {
+  const graph::Value weight =
+      model.graph().parameter("embedding.weight", {vocabulary, encoder.width, 1},
+                              encoder_init(graph::Init::Stored::matrix));
+  return ops::lookup(model.graph(), "embedding.lookup", weight, tokens, model.spec().activations);
 }
 
 int64_t vocabulary_of(const ModelSpec& spec) {
@@ -51,7 +52,7 @@ bool has_padding(const ModelSpec& spec) {
   return std::ranges::find(spec.inputs, kPaddingField, &ModelField::name) != spec.inputs.end();
 }
 
-Value padding_of(ModelBuilder& model, int64_t positions) {
+graph::Value padding_of(ModelBuilder& model, int64_t positions) {
   const Shape sample = input_named(model.spec(), kPaddingField).sample;
   if (!(sample == Shape{positions}))
     throw ConfigError(
@@ -73,39 +74,41 @@ EmbeddedSequence embedded(ModelBuilder& model, SequenceKind kind, const EncoderS
   }
   if (has_padding(model.spec()))
     sequence.padding = padding_of(model, model.graph().shape(sequence.x)[2]);
-  sequence.x = add_sinusoids(model.graph(), "positions", sequence.x);
-  sequence.x = dropout(model.graph(), "embed.dropout", sequence.x, encoder.dropout, encoder.mode);
+  sequence.x = ops::add_sinusoids(model.graph(), "positions", sequence.x);
+  sequence.x =
+      ops::dropout(model.graph(), "embed.dropout", sequence.x, encoder.dropout, encoder.mode);
   return sequence;
 }
 
 /// Returns [N, width]: a learned query's attention over all positions.
-Value pooled(Graph& graph, const EmbeddedSequence& sequence, const EncoderSpec& encoder) {
+graph::Value pooled(graph::Graph& graph, const EmbeddedSequence& sequence,
+                    const EncoderSpec& encoder) {
   const int64_t width = encoder.width;
-  const Value query = graph.parameter("pool.query", {1, 1, width}, encoder_init());
-  const Value one = slice(graph, "pool.place", sequence.x, {{0, width}, {0, 1}});
-  const Value q =
-      slice(graph, "pool.q", prepend_token(graph, "pool.token", one, query), {{0, width}, {0, 1}});
-  std::vector<Value> in{q, encoder_linear(graph, "pool.kv", sequence.x, 2 * width)};
-  AttentionAttributes a{
-      .heads = encoder.heads, .key_heads = encoder.heads, .inputs = AttentionInputs::q_and_kv};
+  const graph::Value query = graph.parameter("pool.query", {1, 1, width}, encoder_init());
+  const graph::Value one = ops::slice(graph, "pool.place", sequence.x, {{0, width}, {0, 1}});
+  const graph::Value q = ops::slice(
+      graph, "pool.q", ops::prepend_token(graph, "pool.token", one, query), {{0, width}, {0, 1}});
+  std::vector<graph::Value> in{q, encoder_linear(graph, "pool.kv", sequence.x, 2 * width)};
+  ops::AttentionAttributes a{
+      .heads = encoder.heads, .key_heads = encoder.heads, .inputs = ops::AttentionInputs::q_and_kv};
   if (sequence.padding.valid()) {
-    a.mask = AttentionMask::keys;
+    a.mask = ops::AttentionMask::keys;
     in.push_back(sequence.padding);
   }
-  return reshape(graph, "pool", attention(graph, "pool.attn", in, a), {width});
+  return ops::reshape(graph, "pool", ops::attention(graph, "pool.attn", in, a), {width});
 }
 
 /// Returns [N, outputs, samples].
-Value at_samples(Graph& graph, const EmbeddedSequence& sequence, int64_t outputs) {
+graph::Value at_samples(graph::Graph& graph, const EmbeddedSequence& sequence, int64_t outputs) {
   if (sequence.piece == 1) return encoder_linear(graph, "head", sequence.x, outputs);
-  return conv_transpose(graph, "head", sequence.x,
-                        {.out_channels = outputs,
-                         .kernel = {sequence.piece, 1, 1},
-                         .stride = {sequence.piece, 1, 1},
-                         .bias = true,
-                         .init = Init::Kind::truncated_normal,
-                         .init_value = kEncoderDeviation,
-                         .bias_init = Init::Kind::zeros});
+  return ops::conv_transpose(graph, "head", sequence.x,
+                             {.out_channels = outputs,
+                              .kernel = {sequence.piece, 1, 1},
+                              .stride = {sequence.piece, 1, 1},
+                              .bias = true,
+                              .init = graph::Init::Kind::truncated_normal,
+                              .init_value = kEncoderDeviation,
+                              .bias_init = graph::Init::Kind::zeros});
 }
 
 /// Returns the outputs at each sample; 0: the outputs describe the whole sequence.
@@ -127,18 +130,18 @@ void build_sequence_encoder(ModelBuilder& model, SequenceKind kind) {
     throw ConfigError(
         fmt::format("model '{}': a width of {} is odd; positions are pairs of sine and cosine",
                     model.spec().name, encoder.width));
-  Graph& graph = model.graph();
+  graph::Graph& graph = model.graph();
   EmbeddedSequence sequence = embedded(model, kind, encoder);
-  sequence.x = layer_norm(
+  sequence.x = ops::layer_norm(
       graph, "norm", encoder_layers(graph, sequence.x, sequence.padding, encoder), kEncoderNorm);
   const int64_t samples = graph.shape(sequence.x)[2] * sequence.piece;
   if (const int64_t outputs = outputs_at_samples(model, samples); outputs > 0)
     return model.predict(at_samples(graph, sequence, outputs));
-  model.predict(dense(graph, "head", pooled(graph, sequence, encoder),
-                      {.outputs = model.spec().classes,
-                       .init = Init::Kind::truncated_normal,
-                       .init_value = kEncoderDeviation,
-                       .bias_init = Init::Kind::zeros}));
+  model.predict(ops::dense(graph, "head", pooled(graph, sequence, encoder),
+                           {.outputs = model.spec().classes,
+                            .init = graph::Init::Kind::truncated_normal,
+                            .init_value = kEncoderDeviation,
+                            .bias_init = graph::Init::Kind::zeros}));
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

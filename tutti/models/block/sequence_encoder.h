@@ -15,7 +15,7 @@
 
 #include "tutti/models/block/encoder.h"
 
-namespace tutti {
+namespace tutti::models {
 
 inline constexpr const char* kPaddingField = "padding";
 inline constexpr EncoderSpec kSequenceEncoder{.depth = 4, .width = 128, .heads = 4};
@@ -27,4 +27,4 @@ enum class SequenceKind : uint8_t { signals, tokens };
 /// target is [K, T], for each sample. Throws ConfigError where the sizes do not fit.
 void build_sequence_encoder(ModelBuilder& model, SequenceKind kind);
 
-}  // namespace tutti
+}  // namespace tutti::models

@@ -4,7 +4,7 @@
 
 #include "tutti/models/registry.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 int64_t encoder_parameters(const ModelSpec& spec) {
@@ -68,9 +68,9 @@ TEST(SequenceEncoder, PaddingIsNoKey) {
   const ModelGraph model = build_model(tiny_encoder(TaskKind::classify, {}));
   ASSERT_EQ(model.inputs.size(), 2u);
   int masked = 0;
-  for (const Node& node : model.graph.nodes())
-    if (const auto* op = dynamic_cast<const Attention*>(node.op.get())) {
-      EXPECT_EQ(op->attention().mask, AttentionMask::keys) << node.name;
+  for (const graph::Node& node : model.graph.nodes())
+    if (const auto* op = dynamic_cast<const ops::Attention*>(node.op.get())) {
+      EXPECT_EQ(op->attention().mask, ops::AttentionMask::keys) << node.name;
       EXPECT_EQ(node.in.back(), model.inputs[1].value) << node.name;
       ++masked;
     }
@@ -78,9 +78,9 @@ TEST(SequenceEncoder, PaddingIsNoKey) {
   ModelSpec whole = tiny_encoder(TaskKind::classify, {});
   whole.inputs.resize(1);
   const ModelGraph without = build_model(whole);
-  for (const Node& node : without.graph.nodes())
-    if (const auto* op = dynamic_cast<const Attention*>(node.op.get())) {
-      EXPECT_EQ(op->attention().mask, AttentionMask::none) << node.name;
+  for (const graph::Node& node : without.graph.nodes())
+    if (const auto* op = dynamic_cast<const ops::Attention*>(node.op.get())) {
+      EXPECT_EQ(op->attention().mask, ops::AttentionMask::none) << node.name;
     }
 }
 
@@ -90,16 +90,16 @@ TEST(SequenceEncoder, TokensAreTheirOwnPadding) {
   const ModelGraph model = build_model(spec);
   EXPECT_EQ(model.inputs[0].classes, 5);
   EXPECT_EQ(model.graph.shape(model.graph.find("embedding.weight")), (Shape{5, 128, 1}));
-  for (const Node& node : model.graph.nodes())
-    if (dynamic_cast<const Attention*>(node.op.get())) {
+  for (const graph::Node& node : model.graph.nodes())
+    if (dynamic_cast<const ops::Attention*>(node.op.get())) {
       EXPECT_EQ(node.in.back(), model.inputs[0].value) << node.name;
     }
   spec.inputs.push_back({.name = "padding", .sample = {9}});  // padding is then given by this field
                                                               // alone
   const ModelGraph padded = build_model(spec);
   ASSERT_EQ(padded.inputs.size(), 2u);
-  for (const Node& node : padded.graph.nodes())
-    if (dynamic_cast<const Attention*>(node.op.get())) {
+  for (const graph::Node& node : padded.graph.nodes())
+    if (dynamic_cast<const ops::Attention*>(node.op.get())) {
       EXPECT_EQ(node.in.back(), padded.inputs[1].value) << node.name;
     }
   spec.inputs[0].classes = 0;
@@ -121,4 +121,4 @@ TEST(SequenceEncoder, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::models

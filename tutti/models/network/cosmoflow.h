@@ -6,7 +6,7 @@
 
 #include "tutti/ops/builder.h"
 
-namespace tutti {
+namespace tutti::models {
 
 struct CosmoFlowSpec {
   int64_t kernel = 3;     ///< 3 since round v1.0, 2 in v0.7; an even kernel is padded after x
@@ -15,7 +15,7 @@ struct CosmoFlowSpec {
   std::vector<int64_t> hidden{128, 64};  ///< dense layers before the last
   int64_t outputs = 4;
   float dropout = 0.5f;  ///< after each hidden layer, in training
-  Mode mode = Mode::train;
+  ops::Mode mode = ops::Mode::train;
 };
 
 /// volume [N, channels, S, S, S] with S a multiple of 32 -> prediction [N, outputs], f32, within
@@ -23,6 +23,7 @@ struct CosmoFlowSpec {
 /// "fc1", "fc2" with leaky ReLU and dropout, and "fc3" with 1.2 * tanh. At 4x128x128x128 it has
 /// 8,907,556 parameters, with kernel 2 5,597,604. fc1 reads channels first, while the reference
 /// reads channels last. Throws ConfigError if the volume does not fit.
-Value cosmoflow_prediction(Graph& graph, Value volume, const CosmoFlowSpec& spec = {});
+graph::Value cosmoflow_prediction(graph::Graph& graph, graph::Value volume,
+                                  const CosmoFlowSpec& spec = {});
 
-}  // namespace tutti
+}  // namespace tutti::models

@@ -1,6 +1,6 @@
 #include "tutti/models/network/cosmoflow_small.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 constexpr int kStages = 5;
@@ -14,40 +14,42 @@ void require_halves(const Shape& x) {
         step, x.to_string()));
 }
 
-Value halved(Graph& graph, int stage, Value x, int64_t channels, Mode mode) {
-  x = conv(graph, fmt::format("conv{}", stage), x,
-           {.out_channels = channels,
-            .kernel = in_all(3),
-            .stride = in_all(2),
-            .pad = in_all(1),
-            .pad_high = in_all(0),
-            .init = Init::Kind::kaiming_normal_fan_in});
-  return batch_norm(graph, fmt::format("bn{}", stage), x, mode, {.relu = true});
+graph::Value halved(graph::Graph& graph, int stage, graph::Value x, int64_t channels,
+                    ops::Mode mode) {
+  x = ops::conv(graph, fmt::format("conv{}", stage), x,
+                {.out_channels = channels,
+                 .kernel = ops::in_all(3),
+                 .stride = ops::in_all(2),
+                 .pad = ops::in_all(1),
+                 .pad_high = ops::in_all(0),
+                 .init = graph::Init::Kind::kaiming_normal_fan_in});
+  return ops::batch_norm(graph, fmt::format("bn{}", stage), x, mode, {.relu = true});
 }
 
 }  // namespace
 
-Value cosmoflow_small_prediction(Graph& graph, Value volume, const CosmoFlowSmallSpec& spec) {
+graph::Value cosmoflow_small_prediction(graph::Graph& graph, graph::Value volume,
+                                        const CosmoFlowSmallSpec& spec) {
   require_halves(graph.shape(volume));
-  Value x = volume;
-  std::vector<Value> means;
+  graph::Value x = volume;
+  std::vector<graph::Value> means;
   int64_t features = 0;
   for (int stage = 1; stage <= kStages; ++stage) {
     const int64_t channels = stage == 1 ? spec.channels : 2 * spec.channels;
     x = halved(graph, stage, x, channels, spec.mode);
-    means.push_back(global_average_pool(graph, fmt::format("mean{}", stage), x));
+    means.push_back(ops::global_average_pool(graph, fmt::format("mean{}", stage), x));
     features += channels;
   }
   // Means differ little from sample to sample; normalisation makes the differences visible.
-  x = reshape(graph, "means", concat(graph, "mean", means), {features, 1, 1, 1});
-  x = batch_norm(graph, "bn", x, spec.mode);
+  x = ops::reshape(graph, "means", ops::concat(graph, "mean", means), {features, 1, 1, 1});
+  x = ops::batch_norm(graph, "bn", x, spec.mode);
   int layer = 1;
   for (const int64_t outputs : spec.hidden) {
     const std::string name = fmt::format("fc{}", layer++);
-    x = relu(graph, name + ".relu", dense(graph, name, x, {.outputs = outputs}));
+    x = ops::relu(graph, name + ".relu", ops::dense(graph, name, x, {.outputs = outputs}));
   }
-  return dense(graph, fmt::format("fc{}", layer), x,
-               {.outputs = spec.outputs, .dtype = DType::f32});
+  return ops::dense(graph, fmt::format("fc{}", layer), x,
+                    {.outputs = spec.outputs, .dtype = DType::f32});
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

@@ -2,10 +2,10 @@
 
 #include "tutti/ops/conv.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
-constexpr auto kEncoderInit = Init::Kind::kaiming_normal_fan_in;
+constexpr auto kEncoderInit = graph::Init::Kind::kaiming_normal_fan_in;
 
 struct AtrousConv {
   int64_t channels = 0, kernel = 3, stride = 1, dilation = 1;
@@ -26,78 +26,80 @@ struct XceptionBlock {
 /// Holds the settings that all layers of one network share.
 class Layers {
  public:
-  Layers(Graph& graph, const DeepCamSpec& spec) : graph_(graph), spec_(spec) {}
+  Layers(graph::Graph& graph, const DeepCamSpec& spec) : graph_(graph), spec_(spec) {}
 
-  Graph& graph() const { return graph_; }
+  graph::Graph& graph() const { return graph_; }
   int64_t width(int64_t full) const { return (full + spec_.divisor - 1) / spec_.divisor; }
-  int64_t channels(Value x) const { return graph_.shape(x)[1]; }
+  int64_t channels(graph::Value x) const { return graph_.shape(x)[1]; }
 
-  ConvSpec spec_of(const AtrousConv& shape, Init::Kind init) const {
+  ops::ConvSpec spec_of(const AtrousConv& shape, graph::Init::Kind init) const {
     return {.out_channels = shape.channels,
-            .kernel = in_all(shape.kernel),
-            .stride = in_all(shape.stride),
-            .dilation = in_all(shape.dilation),
-            .pad = in_all(shape.dilation * (shape.kernel - 1) / 2),
+            .kernel = ops::in_all(shape.kernel),
+            .stride = ops::in_all(shape.stride),
+            .dilation = ops::in_all(shape.dilation),
+            .pad = ops::in_all(shape.dilation * (shape.kernel - 1) / 2),
             .init = init};
   }
-  Value separable(const std::string& name, Value x, const AtrousConv& shape) const {
-    return separable_conv(graph_, name, x, spec_of(shape, kEncoderInit));
+  graph::Value separable(const std::string& name, graph::Value x, const AtrousConv& shape) const {
+    return ops::separable_conv(graph_, name, x, spec_of(shape, kEncoderInit));
   }
   /// The reference wraps every batch norm in a module with the member "bn".
-  Value norm(const std::string& name, Value x, const BatchNormSpec& spec = {.relu = true}) const {
-    return batch_norm(graph_, name + ".bn", x, spec_.mode, spec);
+  graph::Value norm(const std::string& name, graph::Value x,
+                    const ops::BatchNormSpec& spec = {.relu = true}) const {
+    return ops::batch_norm(graph_, name + ".bn", x, spec_.mode, spec);
   }
   struct Names {
     std::string conv, norm;
   };
-  Value conv_norm_relu(const Names& names, Value x, const AtrousConv& shape,
-                       Init::Kind init = Init::Kind::uniform_fan_in) const {
+  graph::Value conv_norm_relu(const Names& names, graph::Value x, const AtrousConv& shape,
+                              graph::Init::Kind init = graph::Init::Kind::uniform_fan_in) const {
     return norm(names.norm, conv(graph_, names.conv, x, spec_of(shape, init)));
   }
   /// Doubles height and width.
-  Value deconv(const std::string& name, Value x, int64_t outputs) const {
-    return conv_transpose(graph_, name, x,
-                          {.out_channels = outputs,
-                           .kernel = in_all(3),
-                           .stride = in_all(2),
-                           .pad = in_all(1),
-                           .output_pad = in_all(1)});
+  graph::Value deconv(const std::string& name, graph::Value x, int64_t outputs) const {
+    return ops::conv_transpose(graph_, name, x,
+                               {.out_channels = outputs,
+                                .kernel = ops::in_all(3),
+                                .stride = ops::in_all(2),
+                                .pad = ops::in_all(1),
+                                .output_pad = ops::in_all(1)});
   }
-  Value block(const std::string& name, Value x, const XceptionBlock& shape) const;
+  graph::Value block(const std::string& name, graph::Value x, const XceptionBlock& shape) const;
 
  private:
-  Graph& graph_;
+  graph::Graph& graph_;
   const DeepCamSpec& spec_;
 };
 
-Value Layers::block(const std::string& name, Value x, const XceptionBlock& shape) const {
+graph::Value Layers::block(const std::string& name, graph::Value x,
+                           const XceptionBlock& shape) const {
   const int64_t inputs = channels(x);
   const bool projected = shape.stride != 1 || shape.channels != inputs;
   CHECK(shape.bare_end ? projected : shape.stride == 1, "{}: stride {}", name, shape.stride);
-  Value y = x;
+  graph::Value y = x;
   for (int i = 0; i < shape.convolutions; ++i) {
     // The reference lists convolution, batch norm, ReLU, convolution...
     const bool last = i + 1 == shape.convolutions, grown = shape.grow_first || last;
     y = separable(fmt::format("{}.rep.{}", name, 3 * i), y, {grown ? shape.channels : inputs});
-    const BatchNormSpec plain{.relu = !last}, closing{.relu = shape.relu, .residual = x};
+    const ops::BatchNormSpec plain{.relu = !last}, closing{.relu = shape.relu, .residual = x};
     y = norm(fmt::format("{}.rep.{}", name, 3 * i + 1), y, last && !projected ? closing : plain);
   }
   if (!projected) return y;
   if (shape.bare_end)
     y = separable(fmt::format("{}.rep.{}", name, 3 * shape.convolutions - 1), y,
                   {.channels = shape.channels, .stride = shape.stride});
-  const Value skip = conv(
+  const graph::Value skip = ops::conv(
       graph_, name + ".skip", x,
       spec_of({.channels = shape.channels, .kernel = 1, .stride = shape.stride}, kEncoderInit));
   return norm(name + ".skipbn", skip, {.relu = shape.relu, .residual = y});
 }
 
 struct Features {
-  Value high;  ///< 1/16 of the fields' extents
-  Value low;   ///< 1/4
+  graph::Value high;  ///< 1/16 of the fields' extents
+  graph::Value low;   ///< 1/4
 };
 
-Features xception(const Layers& layers, Value x, const DeepCamSpec& spec) {
+Features xception(const Layers& layers, graph::Value x, const DeepCamSpec& spec) {
   const std::string encoder = "xception_features.";
   const auto width = [&](int64_t full) { return layers.width(full); };
   const auto first = [&](int i, int64_t channels, int64_t stride) {
@@ -112,7 +114,7 @@ Features xception(const Layers& layers, Value x, const DeepCamSpec& spec) {
     return layers.block(fmt::format("{}block{}", encoder, number++), x, shape);
   };
   // The ReLU after block1 works in place in the reference, so the decoder reads its result, too.
-  const Value low = x = block({.channels = width(128), .stride = 2, .bare_end = true});
+  const graph::Value low = x = block({.channels = width(128), .stride = 2, .bare_end = true});
   x = block({.channels = width(256), .stride = 2, .bare_end = true});
   x = block({.channels = width(728), .stride = 2, .bare_end = true});
   for (int i = 0; i < spec.middle_blocks; ++i)
@@ -130,34 +132,35 @@ Features xception(const Layers& layers, Value x, const DeepCamSpec& spec) {
 }
 
 /// y = weight * x + bias per channel, then ReLU: a convolution of 1x1 whose groups are channels.
-Value affine_relu(Graph& graph, const std::string& name, Value x) {
+graph::Value affine_relu(graph::Graph& graph, const std::string& name, graph::Value x) {
   const int64_t channels = graph.shape(x)[1];
-  const Value weights =
-      graph.parameter(name + ".weights", {channels, 1, 1, 1}, Init{Init::Kind::ones, 0});
-  const Value bias = graph.parameter(name + ".bias", {channels}, Init{Init::Kind::zeros, 0});
-  return graph.append1(
-      name,
-      std::make_shared<Conv>(ConvAttributes{.groups = channels}, true, ActivationAttributes{}),
-      {x, weights, bias});
+  const graph::Value weights = graph.parameter(name + ".weights", {channels, 1, 1, 1},
+                                               graph::Init{graph::Init::Kind::ones, 0});
+  const graph::Value bias =
+      graph.parameter(name + ".bias", {channels}, graph::Init{graph::Init::Kind::zeros, 0});
+  return graph.append1(name,
+                       std::make_shared<ops::Conv>(ops::ConvAttributes{.groups = channels}, true,
+                                                   ops::ActivationAttributes{}),
+                       {x, weights, bias});
 }
 
 /// Adds the image's average over all positions, repeated at every position.
-Value image_pooling(const Layers& layers, const std::string& name, Value x) {
-  Graph& graph = layers.graph();
+graph::Value image_pooling(const Layers& layers, const std::string& name, graph::Value x) {
+  graph::Graph& graph = layers.graph();
   const Shape shape = graph.shape(x);
-  Value y =
-      reshape(graph, name + ".0.map", global_average_pool(graph, name + ".0", x), {shape[1], 1, 1});
-  y = conv(
-      graph, name + ".1", y,
-      layers.spec_of({.channels = layers.width(256), .kernel = 1}, Init::Kind::uniform_fan_in));
-  return broadcast(graph, "bottleneck.tile", affine_relu(graph, name + ".2", y),
-                   {shape[2], shape[3]});
+  graph::Value y = ops::reshape(graph, name + ".0.map",
+                                ops::global_average_pool(graph, name + ".0", x), {shape[1], 1, 1});
+  y = ops::conv(graph, name + ".1", y,
+                layers.spec_of({.channels = layers.width(256), .kernel = 1},
+                               graph::Init::Kind::uniform_fan_in));
+  return ops::broadcast(graph, "bottleneck.tile", affine_relu(graph, name + ".2", y),
+                        {shape[2], shape[3]});
 }
 
 /// Atrous spatial pyramid pooling.
-Value bottleneck(const Layers& layers, Value x) {
+graph::Value bottleneck(const Layers& layers, graph::Value x) {
   const int64_t width = layers.width(256);
-  std::vector<Value> branches;
+  std::vector<graph::Value> branches;
   for (const int64_t rate : {1, 6, 12, 18}) {
     const std::string name = fmt::format("bottleneck.aspp{}", branches.size() + 1);
     branches.push_back(layers.conv_norm_relu(
@@ -166,32 +169,32 @@ Value bottleneck(const Layers& layers, Value x) {
   }
   branches.push_back(image_pooling(layers, "bottleneck.global_avg_pool.global_average_pool", x));
   return layers.conv_norm_relu({"bottleneck.conv", "bottleneck.bn"},
-                               concat(layers.graph(), "bottleneck.concat", branches),
+                               ops::concat(layers.graph(), "bottleneck.concat", branches),
                                {.channels = width, .kernel = 1});
 }
 
-Value decoder(const Layers& layers, const Features& features, int64_t classes) {
-  Graph& graph = layers.graph();
+graph::Value decoder(const Layers& layers, const Features& features, int64_t classes) {
+  graph::Graph& graph = layers.graph();
   const int64_t width = layers.width(256);
-  const Value low = layers.conv_norm_relu({"conv2", "bn2"}, features.low,
-                                          {.channels = layers.width(48), .kernel = 1});
-  const auto doubled = [&](const std::string& list, int place, Value in) {
-    const Value y = layers.deconv(fmt::format("upsample.{}.{}", list, place), in, width);
+  const graph::Value low = layers.conv_norm_relu({"conv2", "bn2"}, features.low,
+                                                 {.channels = layers.width(48), .kernel = 1});
+  const auto doubled = [&](const std::string& list, int place, graph::Value in) {
+    const graph::Value y = layers.deconv(fmt::format("upsample.{}.{}", list, place), in, width);
     return layers.norm(fmt::format("upsample.{}.{}", list, place + 1), y);
   };
-  Value x = doubled("deconv1", 3, doubled("deconv1", 0, features.high));
-  x = concat(graph, "upsample.concat", {x, low});
+  graph::Value x = doubled("deconv1", 3, doubled("deconv1", 0, features.high));
+  x = ops::concat(graph, "upsample.concat", {x, low});
   for (const int place : {0, 3})
     x = layers.conv_norm_relu(
         {fmt::format("upsample.conv1.{}", place), fmt::format("upsample.conv1.{}", place + 1)}, x,
         {.channels = width});
-  x = conv(graph, "upsample.conv1.6", x, {.out_channels = width, .bias = true});
+  x = ops::conv(graph, "upsample.conv1.6", x, {.out_channels = width, .bias = true});
   return layers.deconv("upsample.last_deconv.0", doubled("deconv2", 0, x), classes);
 }
 
 }  // namespace
 
-Value deepcam_logits(Graph& graph, Value fields, const DeepCamSpec& spec) {
+graph::Value deepcam_logits(graph::Graph& graph, graph::Value fields, const DeepCamSpec& spec) {
   const Shape& x = graph.shape(fields);
   if (x.rank() != 4 || x[2] % 16 != 0 || x[3] % 16 != 0)
     throw ConfigError(
@@ -206,7 +209,7 @@ Value deepcam_logits(Graph& graph, Value fields, const DeepCamSpec& spec) {
   const Layers layers(graph, spec);
   Features features = xception(layers, fields, spec);
   features.high = bottleneck(layers, features.high);
-  return convert(graph, "logits", decoder(layers, features, spec.classes), DType::f32);
+  return ops::convert(graph, "logits", decoder(layers, features, spec.classes), DType::f32);
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

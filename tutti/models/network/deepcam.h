@@ -5,13 +5,13 @@
 
 #include "tutti/ops/builder.h"
 
-namespace tutti {
+namespace tutti::models {
 
 struct DeepCamSpec {
   int64_t classes = 3;
   int64_t divisor = 1;  ///< 1 to 32: all widths but the last are divided by it, rounded up
   int middle_blocks = 16;
-  Mode mode = Mode::train;
+  ops::Mode mode = ops::Mode::train;
 };
 
 /// fields [N, channels, H, W] with H and W multiples of 16 -> logits [N, classes, H, W], f32. At 16
@@ -20,6 +20,6 @@ struct DeepCamSpec {
 /// 1, 1] and bias [C] here; the reference has [C, 1, 1] for each. The encoder and the atrous
 /// convolutions start as N(0, 2 / fan_in), the rest as PyTorch's layers. Throws ConfigError if the
 /// fields do not fit.
-Value deepcam_logits(Graph& graph, Value fields, const DeepCamSpec& spec = {});
+graph::Value deepcam_logits(graph::Graph& graph, graph::Value fields, const DeepCamSpec& spec = {});
 
-}  // namespace tutti
+}  // namespace tutti::models

@@ -6,22 +6,22 @@
 #include "tutti/ops/interaction.h"
 #include "tutti/ops/sequence/embedding.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 /// Adds an MLP. Layer i is module 2 i of a torch.nn.Sequential, between the activations.
-Value perceptron(Graph& graph, const std::string& name, Value x, const std::vector<int64_t>& sizes,
-                 bool ends_in_relu) {
+graph::Value perceptron(graph::Graph& graph, const std::string& name, graph::Value x,
+                        const std::vector<int64_t>& sizes, bool ends_in_relu) {
   const DType dtype = graph.type(x).desc.dtype;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const std::string layer = fmt::format("{}.{}", name, 2 * i);
-    x = dense(graph, layer, x,
-              {.outputs = sizes[i],
-               .dtype = dtype,
-               .init = Init::Kind::glorot_normal,
-               .bias_init = Init::Kind::normal,
-               .bias_value = std::sqrt(1 / static_cast<double>(sizes[i]))});
-    if (ends_in_relu || i + 1 < sizes.size()) x = relu(graph, layer + ".relu", x);
+    x = ops::dense(graph, layer, x,
+                   {.outputs = sizes[i],
+                    .dtype = dtype,
+                    .init = graph::Init::Kind::glorot_normal,
+                    .bias_init = graph::Init::Kind::normal,
+                    .bias_value = std::sqrt(1 / static_cast<double>(sizes[i]))});
+    if (ends_in_relu || i + 1 < sizes.size()) x = ops::relu(graph, layer + ".relu", x);
   }
   return x;
 }
@@ -36,25 +36,27 @@ std::vector<int64_t> then(std::vector<int64_t> hidden, int64_t last) {
 namespace {
 
 /// Returns each table's value for a sample, [N, width].
-std::vector<Value> look_up(Graph& graph, Value categories, Value weights, const DlrmSpec& spec) {
-  std::vector<Value> found, own_weights;
+std::vector<graph::Value> look_up(graph::Graph& graph, graph::Value categories,
+                                  graph::Value weights, const DlrmSpec& spec) {
+  std::vector<graph::Value> found, own_weights;
   int64_t column = 0;
   for (size_t t = 0; weights.valid() && t < spec.rows.size(); ++t) {
     const int64_t count = spec.bags.empty() ? 1 : spec.bags[t];
     own_weights.push_back(
-        slice(graph, fmt::format("emb_l.{}.weights", t), weights, {{column, column + count}}));
+        ops::slice(graph, fmt::format("emb_l.{}.weights", t), weights, {{column, column + count}}));
     column += count;
   }
-  Bag bag{.mean = spec.pooling == Pooling::mean, .weighted = weights.valid()};
+  ops::Bag bag{.mean = spec.pooling == Pooling::mean, .weighted = weights.valid()};
   for (size_t t = 0; t < spec.rows.size(); ++t) {
     const std::string name = fmt::format("emb_l.{}", t);
     bag.count = spec.bags.empty() ? 1 : spec.bags[t];
-    const Value table = graph.table(
-        name + ".weight", {spec.rows[t], spec.width},
-        {.kind = Init::Kind::uniform, .value = 1 / std::sqrt(static_cast<double>(spec.rows[t]))});
-    std::vector<Value> in{table, categories};
+    const graph::Value table =
+        graph.table(name + ".weight", {spec.rows[t], spec.width},
+                    {.kind = graph::Init::Kind::uniform,
+                     .value = 1 / std::sqrt(static_cast<double>(spec.rows[t]))});
+    std::vector<graph::Value> in{table, categories};
     if (weights.valid()) in.push_back(own_weights[t]);
-    found.push_back(graph.append(name, std::make_shared<EmbeddingBag>(bag), in).front());
+    found.push_back(graph.append(name, std::make_shared<ops::EmbeddingBag>(bag), in).front());
     bag.first += bag.count;
   }
   return found;
@@ -62,8 +64,8 @@ std::vector<Value> look_up(Graph& graph, Value categories, Value weights, const 
 
 }  // namespace
 
-Value dlrm_logit(Graph& graph, Value numbers, Value categories, Value weights,
-                 const DlrmSpec& spec) {
+graph::Value dlrm_logit(graph::Graph& graph, graph::Value numbers, graph::Value categories,
+                        graph::Value weights, const DlrmSpec& spec) {
   const DType dtype = graph.type(numbers).desc.dtype;
   const int64_t batch = graph.shape(numbers)[0];
   const auto tables = std::ssize(spec.rows);
@@ -74,16 +76,16 @@ Value dlrm_logit(Graph& graph, Value numbers, Value categories, Value weights,
     throw ConfigError(fmt::format("dlrm: {} tables of {} columns for categories {}", tables,
                                   columns, graph.shape(categories).to_string()));
   // Lookups come first: ranks exchange them while the bottom MLP is computed.
-  const std::vector<Value> found = look_up(graph, categories, weights, spec);
-  std::vector<Value> features = {
+  const std::vector<graph::Value> found = look_up(graph, categories, weights, spec);
+  std::vector<graph::Value> features = {
       perceptron(graph, "bot_l", numbers, then(spec.bottom, spec.width), true)};
   for (size_t t = 0; t < found.size(); ++t)
-    features.push_back(convert(graph, fmt::format("emb_l.{}.convert", t), found[t], dtype));
-  Value met = concat(graph, "features.concat", features);
+    features.push_back(ops::convert(graph, fmt::format("emb_l.{}.convert", t), found[t], dtype));
+  graph::Value met = ops::concat(graph, "features.concat", features);
   if (spec.interaction == FeatureInteraction::dot) {
-    const Value pairs =
-        graph.append1("interaction", std::make_shared<Interaction>(spec.width), {met});
-    met = concat(graph, "top_l.input", {features.front(), pairs});
+    const graph::Value pairs =
+        graph.append1("interaction", std::make_shared<ops::Interaction>(spec.width), {met});
+    met = ops::concat(graph, "top_l.input", {features.front(), pairs});
   }
   return perceptron(graph, "top_l", met, then(spec.top, 1), false);
 }
@@ -107,10 +109,10 @@ void build_dlrm(ModelBuilder& model) {
     spec.rows.push_back(known.rows[column]);
     column += spec.bags.empty() ? 1 : static_cast<size_t>(spec.bags[t]);
   }
-  const Value numbers = model.input();
-  const Value categories = model.rows(field);
-  const Value weights = inputs.size() > 2 ? model.weights(inputs[2].name) : Value{};
+  const graph::Value numbers = model.input();
+  const graph::Value categories = model.rows(field);
+  const graph::Value weights = inputs.size() > 2 ? model.weights(inputs[2].name) : graph::Value{};
   model.predict(dlrm_logit(model.graph(), numbers, categories, weights, spec));
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

@@ -14,7 +14,7 @@
 
 #include "tutti/models/block/model_builder.h"
 
-namespace tutti {
+namespace tutti::models {
 
 struct DlrmSpec {
   int64_t width = 16;
@@ -28,9 +28,9 @@ struct DlrmSpec {
 
 /// `numbers` are [N, ...] of any activation type, `categories` i32 [N, columns of all bags] and
 /// `weights`, if valid, f32 of the same shape.
-Value dlrm_logit(Graph& graph, Value numbers, Value categories, Value weights,
-                 const DlrmSpec& spec);
+graph::Value dlrm_logit(graph::Graph& graph, graph::Value numbers, graph::Value categories,
+                        graph::Value weights, const DlrmSpec& spec);
 
 void build_dlrm(ModelBuilder& model);
 
-}  // namespace tutti
+}  // namespace tutti::models

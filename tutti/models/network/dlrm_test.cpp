@@ -8,7 +8,7 @@
 #include "tutti/models/registry.h"
 #include "tutti/ops/sequence/embedding.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 ModelSpec small() {
@@ -36,22 +36,22 @@ TEST(Dlrm, HasATableForEachCategory) {
 
 TEST(Dlrm, TablesHaveNoGradientButThatOfTheirVectors) {
   ModelGraph m = build_model(small());
-  const std::vector<Value> parameters = m.graph.with_role(Role::parameter);
-  std::vector<Value> all = m.graph.with_role(Role::table);
+  const std::vector<graph::Value> parameters = m.graph.with_role(graph::Role::parameter);
+  std::vector<graph::Value> all = m.graph.with_role(graph::Role::table);
   all.insert(all.end(), parameters.begin(), parameters.end());
-  std::vector<RowGradient> tables;
-  const std::vector<Value> trained = differentiate(m.graph, m.losses, all, &tables);
+  std::vector<graph::RowGradient> tables;
+  const std::vector<graph::Value> trained = ops::differentiate(m.graph, m.losses, all, &tables);
   EXPECT_EQ(trained.size(), parameters.size());
   ASSERT_EQ(tables.size(), 2u);
-  for (const RowGradient& table : tables) {
-    EXPECT_EQ(m.graph[table.table].role, Role::table);
+  for (const graph::RowGradient& table : tables) {
+    EXPECT_EQ(m.graph[table.table].role, graph::Role::table);
     EXPECT_EQ(std::ranges::count(trained, table.table), 0);
     EXPECT_EQ(m.graph.shape(table.dy), (Shape{5, 4}));
     EXPECT_EQ(table.rows, m.inputs[1].value);
     EXPECT_EQ(std::ranges::count(m.graph.outputs(), table.dy), 1);
   }
-  for (const Value g : m.graph.with_role(Role::gradient))
-    EXPECT_EQ(m.graph[m.graph[g].of].role, Role::parameter);
+  for (const graph::Value g : m.graph.with_role(graph::Role::gradient))
+    EXPECT_EQ(m.graph[m.graph[g].of].role, graph::Role::parameter);
 }
 
 TEST(Dlrm, FeaturesMayStandOneAfterTheOther) {
@@ -73,8 +73,8 @@ TEST(Dlrm, BagsOfSeveralColumnsReadOneTable) {
   EXPECT_EQ(m.graph.shape(m.graph.find("emb_l.0.weight")), (Shape{10, 4}));
   EXPECT_EQ(m.graph.shape(m.graph.find("emb_l.1.weight")), (Shape{20, 4}));
   int64_t columns = 0;
-  for (const Node& node : m.graph.nodes())
-    if (const auto* lookup = dynamic_cast<const EmbeddingBag*>(node.op.get())) {
+  for (const graph::Node& node : m.graph.nodes())
+    if (const auto* lookup = dynamic_cast<const ops::EmbeddingBag*>(node.op.get())) {
       EXPECT_TRUE(lookup->bag().mean);
       EXPECT_TRUE(lookup->bag().weighted);
       EXPECT_EQ(lookup->bag().first, columns);
@@ -97,4 +97,4 @@ TEST(Dlrm, RefusesAFieldThatNamesNoRows) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::models

@@ -6,7 +6,7 @@
 
 #include "tutti/models/block/model.h"
 
-namespace tutti {
+namespace tutti::models {
 
 struct FcDenseNetSpec {
   int64_t outputs = 0;
@@ -16,7 +16,7 @@ struct FcDenseNetSpec {
   int64_t growth = 0;         ///< maps that a layer adds
   int64_t first = 48;         ///< maps of the first convolution
   float dropout = 0.2f;
-  Mode mode = Mode::train;
+  ops::Mode mode = ops::Mode::train;
 };
 
 /// Returns the published sizes: 56, 67 and 103 layers. Throws ConfigError for another depth.
@@ -27,6 +27,7 @@ FcDenseNetSpec fc_densenet(int depth);
 /// convolution of stride 2 over the maps that the block before it added. A layer is batch norm,
 /// ReLU, 3x3 convolution with bias, dropout. Parameters are named as in the usual PyTorch program
 /// (denseBlocksDown.0.layers.0.conv.weight). Throws ConfigError for images of another size.
-Value fc_densenet_prediction(Graph& graph, Value images, const FcDenseNetSpec& spec);
+graph::Value fc_densenet_prediction(graph::Graph& graph, graph::Value images,
+                                    const FcDenseNetSpec& spec);
 
-}  // namespace tutti
+}  // namespace tutti::models

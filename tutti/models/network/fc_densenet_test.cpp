@@ -4,13 +4,14 @@
 
 #include "tutti/models/registry.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 /// The published count includes the running means and deviations.
-int64_t with_statistics(const Graph& graph) {
+int64_t with_statistics(const graph::Graph& graph) {
   int64_t count = graph.parameter_count();
-  for (const Value v : graph.with_role(Role::statistic)) count += graph.shape(v).elements();
+  for (const graph::Value v : graph.with_role(graph::Role::statistic))
+    count += graph.shape(v).elements();
   return count;
 }
 
@@ -47,4 +48,4 @@ TEST(FcDenseNet, RefusesImagesThatDoNotHalve) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::models

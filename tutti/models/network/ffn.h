@@ -5,7 +5,7 @@
 
 #include "tutti/models/block/model_builder.h"
 
-namespace tutti {
+namespace tutti::models {
 
 struct FfnSpec {
   int64_t depth = 12;     ///< pairs of convolutions
@@ -15,9 +15,10 @@ struct FfnSpec {
 /// image and seed [N, 1, D, H, W] -> logits of the same shape: the seed's logits plus the output of
 /// a stack of 3x3x3 convolutions over both. The stack is two convolutions, `depth` - 1 residual
 /// modules of two each, and one of 1x1x1. Throws ConfigError for other shapes.
-Value ffn_logits(Graph& graph, Value image, Value seed, const FfnSpec& spec = {});
+graph::Value ffn_logits(graph::Graph& graph, graph::Value image, graph::Value seed,
+                        const FfnSpec& spec = {});
 
 /// Builds the network on the model's fields; the loss is the cross entropy of each voxel.
 void build_ffn(ModelBuilder& model);
 
-}  // namespace tutti
+}  // namespace tutti::models

@@ -13,7 +13,7 @@
 
 #include "tutti/models/block/model_builder.h"
 
-namespace tutti {
+namespace tutti::models {
 
 struct Gpt2Spec {
   int64_t vocabulary = 50257, context = 1024;  ///< learned positions
@@ -22,16 +22,16 @@ struct Gpt2Spec {
   /// `dropout` applies to the embedding and before each addition to the residual sum,
   /// `attention_dropout` to the weights of attention; published: 0.1 for both.
   float dropout = 0, attention_dropout = 0;
-  Mode mode = Mode::train;
+  ops::Mode mode = ops::Mode::train;
 };
 
 /// tokens i32 [N, T], T <= context -> logits [N, vocabulary, T]. Throws ConfigError where the sizes
 /// do not fit. With `segments`, i32 [N, T] (ops/sequence/attention.h), attention stays in a
 /// document.
-Value gpt2_logits(Graph& graph, Value tokens, Value segments, DType activations,
-                  const Gpt2Spec& spec);
+graph::Value gpt2_logits(graph::Graph& graph, graph::Value tokens, graph::Value segments,
+                         DType activations, const Gpt2Spec& spec);
 
 /// Builds with the sizes that ModelSpec gives, and else those of `own`.
 void build_gpt2(ModelBuilder& model, const Gpt2Spec& own);
 
-}  // namespace tutti
+}  // namespace tutti::models

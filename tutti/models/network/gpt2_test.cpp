@@ -5,10 +5,10 @@
 #include "tutti/models/registry.h"
 #include "tutti/ops/sequence/attention.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
-ModelSpec tiny(Mode mode = Mode::train) {
+ModelSpec tiny(ops::Mode mode = ops::Mode::train) {
   return {.name = "gpt2",
           .input = {8},
           .input_field = "tokens",
@@ -34,7 +34,7 @@ TEST(Gpt2, HasTheParametersOfThePublishedOnes) {
 }
 
 TEST(Gpt2, ParametersBearThePublishedNames) {
-  const Graph graph = build_model(tiny()).graph;
+  const graph::Graph graph = build_model(tiny()).graph;
   for (const char* name :
        {"wte.weight", "wpe.weight", "h.0.ln_1.weight", "h.0.ln_1.bias", "h.0.attn.c_attn.weight",
         "h.0.attn.c_attn.bias", "h.1.attn.c_proj.weight", "h.1.attn.c_proj.bias", "h.1.ln_2.weight",
@@ -42,34 +42,34 @@ TEST(Gpt2, ParametersBearThePublishedNames) {
     EXPECT_TRUE(graph.find(name).valid()) << name;
   EXPECT_EQ(graph.shape(graph.find("wpe.weight")), (Shape{16, 12}));
   EXPECT_EQ(graph.shape(graph.find("h.0.attn.c_attn.weight")), (Shape{36, 12, 1}));
-  EXPECT_EQ(graph.with_role(Role::parameter).size(), 2u + 2 * 12 + 2);
+  EXPECT_EQ(graph.with_role(graph::Role::parameter).size(), 2u + 2 * 12 + 2);
 }
 
 TEST(Gpt2, ProjectionsIntoTheResidualSumStartSmaller) {
-  const Graph graph = build_model(tiny()).graph;
+  const graph::Graph graph = build_model(tiny()).graph;
   EXPECT_DOUBLE_EQ(graph[graph.find("h.0.attn.c_attn.weight")].init.value, 0.02);
   EXPECT_DOUBLE_EQ(graph[graph.find("h.0.attn.c_proj.weight")].init.value, 0.01);
   EXPECT_DOUBLE_EQ(graph[graph.find("h.0.mlp.c_proj.weight")].init.value, 0.01);
-  EXPECT_EQ(graph[graph.find("h.0.mlp.c_proj.bias")].init.kind, Init::Kind::zeros);
+  EXPECT_EQ(graph[graph.find("h.0.mlp.c_proj.bias")].init.kind, graph::Init::Kind::zeros);
 }
 
 TEST(Gpt2, AttentionLeavesKeysOutInTrainingAlone) {
-  const auto attentions = [](Mode mode, std::optional<float> dropout) {
+  const auto attentions = [](ops::Mode mode, std::optional<float> dropout) {
     ModelSpec spec = tiny(mode);
     spec.attention_dropout = dropout;
-    std::vector<AttentionAttributes> found;
+    std::vector<ops::AttentionAttributes> found;
     const ModelGraph model = build_model(spec);  // a temporary would end before its nodes are read
-    for (const Node& node : model.graph.nodes())
-      if (const auto* op = dynamic_cast<const Attention*>(node.op.get()))
+    for (const graph::Node& node : model.graph.nodes())
+      if (const auto* op = dynamic_cast<const ops::Attention*>(node.op.get()))
         found.push_back(op->attention());
     return found;
   };
-  const std::vector<AttentionAttributes> some = attentions(Mode::train, 0.1f);
+  const std::vector<ops::AttentionAttributes> some = attentions(ops::Mode::train, 0.1f);
   ASSERT_EQ(some.size(), 2u);
   EXPECT_EQ(some[0].dropout, 0.1f);
   EXPECT_NE(some[0].salt, some[1].salt) << "each layer its own keys";
-  for (const auto& none : {attentions(Mode::eval, 0.1f), attentions(Mode::train, {})})
-    for (const AttentionAttributes& a : none) EXPECT_EQ(a.dropout, 0);
+  for (const auto& none : {attentions(ops::Mode::eval, 0.1f), attentions(ops::Mode::train, {})})
+    for (const ops::AttentionAttributes& a : none) EXPECT_EQ(a.dropout, 0);
   ModelSpec llama = tiny();
   llama.name = "llama";
   llama.context = 0;
@@ -84,7 +84,7 @@ TEST(Gpt2, JudgesWhatComesNext) {
   EXPECT_EQ(training.targets[0].field, "next");
   EXPECT_EQ(training.targets[0].classes, 11);
   EXPECT_EQ(training.graph.shape(training.outputs[0].prediction), (Shape{2, 1, 8}));
-  const ModelGraph evaluation = build_model(tiny(Mode::eval));
+  const ModelGraph evaluation = build_model(tiny(ops::Mode::eval));
   EXPECT_EQ(evaluation.inputs.size(), 2u);  // the next tokens are read, too
   EXPECT_EQ(evaluation.targets.size(), 0u);
   EXPECT_EQ(evaluation.losses.size(), 0u);
@@ -123,4 +123,4 @@ TEST(Gpt2, RefusesSizesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::models

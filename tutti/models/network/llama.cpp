@@ -2,13 +2,14 @@
 
 #include "tutti/models/block/language_inputs.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 constexpr double kLlamaDeviation = 0.02;
-constexpr LayerNormAttributes kRmsNorm{.kind = LayerNormKind::rms, .epsilon = 1e-5f};
-constexpr Init kLlamaInit{
-    .kind = Init::Kind::normal, .value = kLlamaDeviation, .stored = Init::Stored::matrix};
+constexpr ops::LayerNormAttributes kRmsNorm{.kind = ops::LayerNormKind::rms, .epsilon = 1e-5f};
+constexpr graph::Init kLlamaInit{.kind = graph::Init::Kind::normal,
+                                 .value = kLlamaDeviation,
+                                 .stored = graph::Init::Stored::matrix};
 
 /// Adds the sizes that follow from other sizes.
 LlamaSpec sized(LlamaSpec spec) {
@@ -29,62 +30,68 @@ LlamaSpec sized(LlamaSpec spec) {
 /// One layer of the decoder.
 class LlamaBlock {
  public:
-  LlamaBlock(Graph& graph, std::string name, const LlamaSpec& spec)
+  LlamaBlock(graph::Graph& graph, std::string name, const LlamaSpec& spec)
       : graph_(graph), name_(std::move(name)), spec_(spec) {}
 
   /// `segments`: invalid for none.
-  Value attend(Value x, Value segments) {
+  graph::Value attend(graph::Value x, graph::Value segments) {
     const int64_t width = spec_.width / spec_.heads, keys = spec_.key_heads * width;
-    const Value n = norm("input_layernorm", x);
-    const Value y = causal_attention(
-        graph_, name_ + ".self_attn",
-        {rotated("self_attn.q_proj", n, spec_.width), rotated("self_attn.k_proj", n, keys),
-         layer("self_attn.v_proj", n, keys)},
-        {.heads = spec_.heads, .key_heads = spec_.key_heads, .inputs = AttentionInputs::separate},
-        segments);
-    return add(graph_, name_ + ".self_attn.sum", x, layer("self_attn.o_proj", y, spec_.width));
+    const graph::Value n = norm("input_layernorm", x);
+    const graph::Value y =
+        causal_attention(graph_, name_ + ".self_attn",
+                         {rotated("self_attn.q_proj", n, spec_.width),
+                          rotated("self_attn.k_proj", n, keys), layer("self_attn.v_proj", n, keys)},
+                         {.heads = spec_.heads,
+                          .key_heads = spec_.key_heads,
+                          .inputs = ops::AttentionInputs::separate},
+                         segments);
+    return ops::add(graph_, name_ + ".self_attn.sum", x, layer("self_attn.o_proj", y, spec_.width));
   }
-  Value transform(Value x) {
-    const Value n = norm("post_attention_layernorm", x);
-    const Value gate = layer("mlp.gate_proj", n, spec_.hidden),
-                up = layer("mlp.up_proj", n, spec_.hidden);
-    return add(graph_, name_ + ".mlp.sum", x,
-               layer("mlp.down_proj", swiglu(graph_, name_ + ".mlp.gated", gate, up), spec_.width));
+  graph::Value transform(graph::Value x) {
+    const graph::Value n = norm("post_attention_layernorm", x);
+    const graph::Value gate = layer("mlp.gate_proj", n, spec_.hidden),
+                       up = layer("mlp.up_proj", n, spec_.hidden);
+    return ops::add(
+        graph_, name_ + ".mlp.sum", x,
+        layer("mlp.down_proj", ops::swiglu(graph_, name_ + ".mlp.gated", gate, up), spec_.width));
   }
 
  private:
   std::string named(const char* name) const { return fmt::format("{}.{}", name_, name); }
-  Value norm(const char* name, Value x) { return layer_norm(graph_, named(name), x, kRmsNorm); }
-  Value layer(const char* name, Value x, int64_t outputs) {
-    return linear(graph_, named(name), x, {.outputs = outputs, .bias = false, .init = kLlamaInit});
+  graph::Value norm(const char* name, graph::Value x) {
+    return ops::layer_norm(graph_, named(name), x, kRmsNorm);
   }
-  Value rotated(const char* name, Value x, int64_t outputs) {
+  graph::Value layer(const char* name, graph::Value x, int64_t outputs) {
+    return ops::linear(graph_, named(name), x,
+                       {.outputs = outputs, .bias = false, .init = kLlamaInit});
+  }
+  graph::Value rotated(const char* name, graph::Value x, int64_t outputs) {
     const int64_t width = spec_.width / spec_.heads;
-    return rotate(graph_, named(name) + ".rotated", layer(name, x, outputs),
-                  {.heads = outputs / width, .width = width, .base = spec_.base});
+    return ops::rotate(graph_, named(name) + ".rotated", layer(name, x, outputs),
+                       {.heads = outputs / width, .width = width, .base = spec_.base});
   }
 
-  Graph& graph_;
+  graph::Graph& graph_;
   const std::string name_;
   const LlamaSpec& spec_;
 };
 
 }  // namespace
 
-Value llama_logits(Graph& graph, Value tokens, Value segments, DType activations,
-                   const LlamaSpec& given) {
+graph::Value llama_logits(graph::Graph& graph, graph::Value tokens, graph::Value segments,
+                          DType activations, const LlamaSpec& given) {
   const LlamaSpec spec = sized(given);
-  const Value embed =
+  const graph::Value embed =
       graph.parameter("model.embed_tokens.weight", {spec.vocabulary, spec.width, 1}, kLlamaInit);
-  Value x = lookup(graph, "model.embed_tokens", embed, tokens, activations);
+  graph::Value x = ops::lookup(graph, "model.embed_tokens", embed, tokens, activations);
   for (int64_t i = 0; i < spec.depth; ++i) {
     LlamaBlock block(graph, fmt::format("model.layers.{}", i), spec);
     x = block.transform(block.attend(x, segments));
   }
-  x = layer_norm(graph, "model.norm", x, kRmsNorm);
-  return spec.tied ? linear_by(graph, "lm_head", x, embed)
-                   : linear(graph, "lm_head", x,
-                            {.outputs = spec.vocabulary, .bias = false, .init = kLlamaInit});
+  x = ops::layer_norm(graph, "model.norm", x, kRmsNorm);
+  return spec.tied ? ops::linear_by(graph, "lm_head", x, embed)
+                   : ops::linear(graph, "lm_head", x,
+                                 {.outputs = spec.vocabulary, .bias = false, .init = kLlamaInit});
 }
 
 void build_llama(ModelBuilder& model, const LlamaSpec& own) {
@@ -109,4 +116,4 @@ void build_llama(ModelBuilder& model, const LlamaSpec& own) {
                        in.next);
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

@@ -15,7 +15,7 @@
 
 #include "tutti/models/block/model_builder.h"
 
-namespace tutti {
+namespace tutti::models {
 
 /// The defaults are Llama 2's 7B.
 struct LlamaSpec {
@@ -29,10 +29,10 @@ struct LlamaSpec {
 /// tokens i32 [N, T] -> logits [N, vocabulary, T]. Throws ConfigError where the sizes do not fit.
 /// With `segments`, i32 [N, T] (ops/sequence/attention.h), attention stays in a document; positions
 /// are counted in the window.
-Value llama_logits(Graph& graph, Value tokens, Value segments, DType activations,
-                   const LlamaSpec& spec);
+graph::Value llama_logits(graph::Graph& graph, graph::Value tokens, graph::Value segments,
+                          DType activations, const LlamaSpec& spec);
 
 /// Builds with the sizes that ModelSpec gives, and else those of `own`.
 void build_llama(ModelBuilder& model, const LlamaSpec& own);
 
-}  // namespace tutti
+}  // namespace tutti::models

@@ -5,7 +5,7 @@
 #include "tutti/models/registry.h"
 #include "tutti/ops/sequence/attention.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 ModelSpec tiny_llama() {
@@ -42,12 +42,12 @@ TEST(Llama, HasTheParametersOfThePublishedOnes) {
 }
 
 TEST(Llama, ParametersBearThePublishedNames) {
-  const Graph graph = build_model(tiny_llama()).graph;
+  const graph::Graph graph = build_model(tiny_llama()).graph;
   const auto expect_shape = [&](const char* name, const Shape& shape) {
     ASSERT_TRUE(graph.find(name).valid()) << name;
     EXPECT_EQ(graph.shape(graph.find(name)), shape) << name;
     EXPECT_EQ(graph[graph.find(name)].init.stored,
-              shape.rank() == 3 ? Init::Stored::matrix : Init::Stored::as_it_is)
+              shape.rank() == 3 ? graph::Init::Stored::matrix : graph::Init::Stored::as_it_is)
         << name;
   };
   expect_shape("model.embed_tokens.weight", {11, 24, 1});
@@ -62,7 +62,7 @@ TEST(Llama, ParametersBearThePublishedNames) {
   expect_shape("model.layers.0.mlp.down_proj.weight", {24, 20, 1});
   expect_shape("model.norm.weight", {24});
   expect_shape("lm_head.weight", {11, 24, 1});
-  EXPECT_EQ(graph.with_role(Role::parameter).size(), 1u + 2 * 9 + 2);
+  EXPECT_EQ(graph.with_role(graph::Role::parameter).size(), 1u + 2 * 9 + 2);
 }
 
 TEST(Llama, TiedOnesHaveNoOutputLayer) {
@@ -74,7 +74,7 @@ TEST(Llama, TiedOnesHaveNoOutputLayer) {
 
 TEST(Llama, SizesFollowFromEachOther) {
   const auto shape = [](const ModelSpec& spec, const char* name) {
-    const Graph graph = build_model(spec).graph;
+    const graph::Graph graph = build_model(spec).graph;
     return graph.shape(graph.find(name));
   };
   ModelSpec spec = tiny_llama();
@@ -100,4 +100,4 @@ TEST(Llama, RefusesSizesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::models

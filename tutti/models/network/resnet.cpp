@@ -2,14 +2,14 @@
 
 #include <array>
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 using Shortcut = ModelSpec::Shortcut;
 
 /// Holds the settings that are the same in every block.
 struct Style {
-  Mode mode = Mode::train;
+  ops::Mode mode = ops::Mode::train;
   Shortcut shortcut = Shortcut::A;
   std::string projection;  ///< name of shortcut B within a block
   bool bottleneck = false;
@@ -24,59 +24,61 @@ struct ConvShape {
   int64_t channels = 0, kernel = 3, stride = 1;
 };
 
-Value conv_of(Graph& graph, const std::string& name, Value x, ConvShape shape) {
-  return conv(graph, name, x,
-              {.out_channels = shape.channels,
-               .kernel = in_all(shape.kernel),
-               .stride = in_all(shape.stride),
-               .pad = in_all(shape.kernel / 2),
-               .init = Init::Kind::kaiming_normal_fan_out});
+graph::Value conv_of(graph::Graph& graph, const std::string& name, graph::Value x,
+                     ConvShape shape) {
+  return ops::conv(graph, name, x,
+                   {.out_channels = shape.channels,
+                    .kernel = ops::in_all(shape.kernel),
+                    .stride = ops::in_all(shape.stride),
+                    .pad = ops::in_all(shape.kernel / 2),
+                    .init = graph::Init::Kind::kaiming_normal_fan_out});
 }
 
 /// Shortcut A: x at every stride-th position, with zero channels in equal numbers before and after.
-Value padded_identity(Graph& graph, const std::string& name, Value x, int64_t channels,
-                      int64_t stride) {
+graph::Value padded_identity(graph::Graph& graph, const std::string& name, graph::Value x,
+                             int64_t channels, int64_t stride) {
   const Shape shape = graph.shape(x);
   if (stride > 1)
-    x = slice(graph, name + ".slice", x,
-              {{0, shape[1], 1}, {0, shape[2], stride}, {0, shape[3], stride}});
+    x = ops::slice(graph, name + ".slice", x,
+                   {{0, shape[1], 1}, {0, shape[2], stride}, {0, shape[3], stride}});
   const int64_t missing = channels - shape[1];
   if (missing == 0) return x;
-  return pad(graph, name + ".pad", x, {missing / 2, 0, 0}, {missing - missing / 2, 0, 0});
+  return ops::pad(graph, name + ".pad", x, {missing / 2, 0, 0}, {missing - missing / 2, 0, 0});
 }
 
-Value shortcut_of(Graph& graph, const std::string& block, Value x, const Style& style,
-                  ConvShape shape) {
+graph::Value shortcut_of(graph::Graph& graph, const std::string& block, graph::Value x,
+                         const Style& style, ConvShape shape) {
   if (shape.stride == 1 && graph.shape(x)[1] == shape.channels) return x;
   const std::string name = block + "." + style.projection;
   if (style.shortcut == Shortcut::A)
     return padded_identity(graph, name, x, shape.channels, shape.stride);
-  const Value y = conv_of(graph, name + ".0", x, shape);
-  return batch_norm(graph, name + ".1", y, style.mode);
+  const graph::Value y = conv_of(graph, name + ".0", x, shape);
+  return ops::batch_norm(graph, name + ".1", y, style.mode);
 }
 
 /// Two 3x3 convolutions, or 1x1, 3x3, 1x1 with four times the channels at the end.
-Value block(Graph& graph, const std::string& name, Value x, const Style& style, BlockShape shape) {
+graph::Value block(graph::Graph& graph, const std::string& name, graph::Value x, const Style& style,
+                   BlockShape shape) {
   const int64_t out_channels = style.bottleneck ? 4 * shape.channels : shape.channels;
-  const auto layer = [&](int i, Value in, ConvShape conv, const BatchNormSpec& norm) {
-    const Value y = conv_of(graph, fmt::format("{}.conv{}", name, i), in, conv);
-    return batch_norm(graph, fmt::format("{}.bn{}", name, i), y, style.mode, norm);
+  const auto layer = [&](int i, graph::Value in, ConvShape conv, const ops::BatchNormSpec& norm) {
+    const graph::Value y = conv_of(graph, fmt::format("{}.conv{}", name, i), in, conv);
+    return ops::batch_norm(graph, fmt::format("{}.bn{}", name, i), y, style.mode, norm);
   };
-  const Value residual = shortcut_of(
+  const graph::Value residual = shortcut_of(
       graph, name, x, style, {.channels = out_channels, .kernel = 1, .stride = shape.stride});
   if (!style.bottleneck) {
-    const Value y = layer(1, x, {shape.channels, 3, shape.stride}, {.relu = true});
+    const graph::Value y = layer(1, x, {shape.channels, 3, shape.stride}, {.relu = true});
     return layer(2, y, {out_channels, 3, 1}, {.relu = true, .residual = residual});
   }
-  Value y = layer(1, x, {shape.channels, 1, 1}, {.relu = true});
+  graph::Value y = layer(1, x, {shape.channels, 1, 1}, {.relu = true});
   y = layer(2, y, {shape.channels, 3, shape.stride}, {.relu = true});
   return layer(3, y, {out_channels, 1, 1}, {.relu = true, .residual = residual});
 }
 
 /// Stages "layer1", "layer2", ... of counts[i] blocks; each but the first halves the image and
 /// doubles the channels.
-Value stages(Graph& graph, Value x, const Style& style, int64_t width,
-             const std::vector<int>& counts) {
+graph::Value stages(graph::Graph& graph, graph::Value x, const Style& style, int64_t width,
+                    const std::vector<int>& counts) {
   for (size_t s = 0; s < counts.size(); ++s)
     for (int b = 0; b < counts[s]; ++b)
       x = block(graph, fmt::format("layer{}.{}", s + 1, b), x, style,
@@ -97,34 +99,37 @@ std::vector<int> imagenet_blocks(int depth) {
 
 }  // namespace
 
-Value cifar_resnet_logits(Graph& graph, Value images, const ModelSpec& spec, int depth) {
+graph::Value cifar_resnet_logits(graph::Graph& graph, graph::Value images, const ModelSpec& spec,
+                                 int depth) {
   CHECK(depth % 6 == 2, "depth {} is not 6n + 2", depth);
   const int64_t width = spec.width > 0 ? spec.width : 16;
   const Style style{
       .mode = spec.mode, .shortcut = spec.shortcut.value_or(Shortcut::A), .projection = "shortcut"};
-  Value x = conv_of(graph, "conv1", images, {width, 3, 1});
-  x = batch_norm(graph, "bn1", x, spec.mode, {.relu = true});
+  graph::Value x = conv_of(graph, "conv1", images, {width, 3, 1});
+  x = ops::batch_norm(graph, "bn1", x, spec.mode, {.relu = true});
   x = stages(graph, x, style, width, std::vector<int>(3, (depth - 2) / 6));
-  return dense(graph, "linear", global_average_pool(graph, "avgpool", x),
-               {.outputs = spec.classes});
+  return ops::dense(graph, "linear", ops::global_average_pool(graph, "avgpool", x),
+                    {.outputs = spec.classes});
 }
 
-Value imagenet_resnet_logits(Graph& graph, Value images, const ModelSpec& spec, int depth) {
+graph::Value imagenet_resnet_logits(graph::Graph& graph, graph::Value images, const ModelSpec& spec,
+                                    int depth) {
   const int64_t width = spec.width > 0 ? spec.width : 64;
   const Style style{.mode = spec.mode,
                     .shortcut = spec.shortcut.value_or(Shortcut::B),
                     .projection = "downsample",
                     .bottleneck = depth >= 50};
-  Value x = conv_of(graph, "conv1", images, {width, 7, 2});
-  x = batch_norm(graph, "bn1", x, spec.mode, {.relu = true});
-  x = pool(graph, "maxpool", x,
-           {.kind = PoolKind::max,
-            .kernel = in_all(3),
-            .stride = in_all(2),
-            .pad_low = in_all(1),
-            .pad_high = in_all(1)});
+  graph::Value x = conv_of(graph, "conv1", images, {width, 7, 2});
+  x = ops::batch_norm(graph, "bn1", x, spec.mode, {.relu = true});
+  x = ops::pool(graph, "maxpool", x,
+                {.kind = ops::PoolKind::max,
+                 .kernel = ops::in_all(3),
+                 .stride = ops::in_all(2),
+                 .pad_low = ops::in_all(1),
+                 .pad_high = ops::in_all(1)});
   x = stages(graph, x, style, width, imagenet_blocks(depth));
-  return dense(graph, "fc", global_average_pool(graph, "avgpool", x), {.outputs = spec.classes});
+  return ops::dense(graph, "fc", ops::global_average_pool(graph, "avgpool", x),
+                    {.outputs = spec.classes});
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

@@ -18,7 +18,7 @@
 
 #include "tutti/models/block/model_builder.h"
 
-namespace tutti {
+namespace tutti::models {
 
 struct TransformerSpec {
   int64_t source_vocabulary = 0;  ///< a separate vocabulary of the source, with weights of its own;
@@ -28,16 +28,16 @@ struct TransformerSpec {
   int64_t hidden = 2048;  ///< width of the hidden layer between two attentions
   float dropout = 0.1f;
   float attention_dropout = 0;  ///< dropout of attention's probabilities; the paper has none
-  Mode mode = Mode::train;
+  ops::Mode mode = ops::Mode::train;
 };
 
 /// source i32 [N, S] and tokens i32 [N, T], which begin with the start token and then hold the
 /// target, both -1 after their ends -> logits [N, vocabulary, T] of the next tokens. Throws
 /// ConfigError where the sizes do not fit.
-Value transformer_logits(Graph& graph, Value source, Value tokens, DType activations,
-                         const TransformerSpec& spec);
+graph::Value transformer_logits(graph::Graph& graph, graph::Value source, graph::Value tokens,
+                                DType activations, const TransformerSpec& spec);
 
 /// Builds with the sizes that ModelSpec gives, and else those of `own`.
 void build_transformer(ModelBuilder& model, const TransformerSpec& own);
 
-}  // namespace tutti
+}  // namespace tutti::models

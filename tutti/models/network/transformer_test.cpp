@@ -7,10 +7,10 @@
 #include "tutti/models/registry.h"
 #include "tutti/ops/sequence/attention.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
-ModelSpec tiny_transformer(Mode mode = Mode::train) {
+ModelSpec tiny_transformer(ops::Mode mode = ops::Mode::train) {
   ModelSpec spec{.name = "transformer-base",
                  .input = {7},
                  .input_field = "source",
@@ -48,17 +48,17 @@ TEST(Transformer, HasTheParametersOfThePaper) {
 }
 
 TEST(Transformer, OneWeightIsReadInThreePlaces) {
-  const Graph graph = build_model(tiny_transformer()).graph;
-  const Value weight = graph.find("embedding.weight");
+  const graph::Graph graph = build_model(tiny_transformer()).graph;
+  const graph::Value weight = graph.find("embedding.weight");
   ASSERT_TRUE(weight.valid());
   int readers = 0;
-  for (const Node& node : graph.nodes()) readers += std::ranges::count(node.in, weight) > 0;
+  for (const graph::Node& node : graph.nodes()) readers += std::ranges::count(node.in, weight) > 0;
   EXPECT_EQ(readers, 3);
   EXPECT_FALSE(graph.find("encoder.embedding.weight").valid());
   ModelSpec spec = tiny_transformer();
   spec.embeddings = Embeddings::separate;
   spec.inputs[0].classes = 19;
-  const Graph apart = build_model(spec).graph;
+  const graph::Graph apart = build_model(spec).graph;
   EXPECT_EQ(apart.shape(apart.find("encoder.embedding.weight")), (Shape{19, 12, 1}));
   EXPECT_EQ(apart.shape(apart.find("decoder.embedding.weight")), (Shape{11, 12, 1}));
 }
@@ -67,10 +67,10 @@ TEST(Transformer, PaddingOfTheSourceIsNoKey) {
   const ModelGraph model = build_model(tiny_transformer());
   ASSERT_EQ(model.inputs.size(), 2u);
   int masked = 0, causal = 0;
-  for (const Node& node : model.graph.nodes()) {
-    const auto* op = dynamic_cast<const Attention*>(node.op.get());
+  for (const graph::Node& node : model.graph.nodes()) {
+    const auto* op = dynamic_cast<const ops::Attention*>(node.op.get());
     if (!op) continue;
-    if (op->attention().mask == AttentionMask::keys) {
+    if (op->attention().mask == ops::AttentionMask::keys) {
       ++masked;
       EXPECT_EQ(node.in.back(), model.inputs[0].value) << node.name;
     }
@@ -78,7 +78,7 @@ TEST(Transformer, PaddingOfTheSourceIsNoKey) {
   }
   EXPECT_EQ(masked, 4);  // two in the encoder, two across
   EXPECT_EQ(causal, 2);
-  const ModelGraph evaluation = build_model(tiny_transformer(Mode::eval));
+  const ModelGraph evaluation = build_model(tiny_transformer(ops::Mode::eval));
   EXPECT_EQ(evaluation.inputs.size(), 3u);
   EXPECT_EQ(evaluation.graph.shape(evaluation.outputs[0].prediction), (Shape{2, 2, 7}));
 }
@@ -99,4 +99,4 @@ TEST(Transformer, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::models

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 constexpr size_t kVggStages = 5;
@@ -19,53 +19,55 @@ std::array<int, kVggStages> convolutions_of(int depth) {
   }
 }
 
-Value vgg_features(Graph& graph, Value x, const ModelSpec& spec, int depth) {
+graph::Value vgg_features(graph::Graph& graph, graph::Value x, const ModelSpec& spec, int depth) {
   const int64_t width = spec.width > 0 ? spec.width : 64;
   const auto convolutions = convolutions_of(depth);
   int place = 0;  // index in torchvision's list of convolution, batch norm, ReLU ... and maximum
   for (size_t stage = 0; stage < kVggStages; ++stage) {
     for (int i = 0; i < convolutions[stage]; ++i, place += 3) {
-      x = conv(graph, fmt::format("features.{}", place), x,
-               {.out_channels = width << std::min<size_t>(stage, 3),
-                .kernel = in_all(3),
-                .pad = in_all(1),
-                .bias = true,
-                .init = Init::Kind::kaiming_normal_fan_out,
-                .bias_init = Init::Kind::zeros});
-      x = batch_norm(graph, fmt::format("features.{}", place + 1), x, spec.mode, {.relu = true});
+      x = ops::conv(graph, fmt::format("features.{}", place), x,
+                    {.out_channels = width << std::min<size_t>(stage, 3),
+                     .kernel = ops::in_all(3),
+                     .pad = ops::in_all(1),
+                     .bias = true,
+                     .init = graph::Init::Kind::kaiming_normal_fan_out,
+                     .bias_init = graph::Init::Kind::zeros});
+      x = ops::batch_norm(graph, fmt::format("features.{}", place + 1), x, spec.mode,
+                          {.relu = true});
     }
-    x = pool(graph, fmt::format("features.{}", place++), x,
-             {.kind = PoolKind::max, .kernel = in_all(2), .stride = in_all(2)});
+    x = ops::pool(graph, fmt::format("features.{}", place++), x,
+                  {.kind = ops::PoolKind::max, .kernel = ops::in_all(2), .stride = ops::in_all(2)});
   }
   return x;
 }
 
 }  // namespace
 
-Value vgg_bn_logits(Graph& graph, Value images, const ModelSpec& spec, int depth) {
+graph::Value vgg_bn_logits(graph::Graph& graph, graph::Value images, const ModelSpec& spec,
+                           int depth) {
   const Shape& shape = graph.shape(images);
   if (shape.rank() != 4 || shape[2] < kVggShrinks || shape[3] < kVggShrinks)
     throw ConfigError(
         fmt::format("vgg{}-bn: halves images five times, so it takes [C, H, W] with H and W of {} "
                     "or more, met {} with the batch: give larger images or another model",
                     depth, kVggShrinks, shape.to_string()));
-  Value x = vgg_features(graph, images, spec, depth);
+  graph::Value x = vgg_features(graph, images, spec, depth);
   const std::vector<int64_t> hidden =
       spec.hidden.empty() ? std::vector<int64_t>{4096, 4096} : spec.hidden;
   int place = 0;  // index in torchvision's list of dense layer, ReLU, dropout
   for (const int64_t outputs : hidden) {
     const auto name = [&](int behind) { return fmt::format("classifier.{}", place + behind); };
-    x = dense(graph, name(0), x,
-              {.outputs = outputs,
-               .dtype = spec.activations,
-               .init = Init::Kind::kaiming_normal_fan_in,
-               .bias_init = Init::Kind::zeros});
-    x = relu(graph, name(1), x);
-    x = dropout(graph, name(2), x, spec.dropout.value_or(0.5f), spec.mode);
+    x = ops::dense(graph, name(0), x,
+                   {.outputs = outputs,
+                    .dtype = spec.activations,
+                    .init = graph::Init::Kind::kaiming_normal_fan_in,
+                    .bias_init = graph::Init::Kind::zeros});
+    x = ops::relu(graph, name(1), x);
+    x = ops::dropout(graph, name(2), x, spec.dropout.value_or(0.5f), spec.mode);
     place += 3;
   }
-  return dense(graph, fmt::format("classifier.{}", place), x,
-               {.outputs = spec.classes, .bias_init = Init::Kind::zeros});
+  return ops::dense(graph, fmt::format("classifier.{}", place), x,
+                    {.outputs = spec.classes, .bias_init = graph::Init::Kind::zeros});
 }
 
-}  // namespace tutti
+}  // namespace tutti::models

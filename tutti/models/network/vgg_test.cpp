@@ -4,7 +4,7 @@
 
 #include "tutti/models/registry.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 TEST(Vgg, TakesImagesOfAnySizeFrom32On) {
@@ -27,9 +27,9 @@ TEST(Vgg, HasTorchvisionsNames) {
 TEST(Vgg, DropsInTrainingAlone) {
   ModelSpec spec{.name = "vgg11-bn", .input = {1, 32, 32}, .width = 4, .hidden = {8}};
   EXPECT_TRUE(build_model(spec).graph.find("classifier.2").valid());
-  spec.mode = Mode::eval;
+  spec.mode = ops::Mode::eval;
   EXPECT_FALSE(build_model(spec).graph.find("classifier.2").valid());
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::models

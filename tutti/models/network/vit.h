@@ -12,7 +12,7 @@
 
 #include "tutti/models/block/encoder.h"
 
-namespace tutti {
+namespace tutti::models {
 
 /// The defaults are ViT-B/16. Dropout applies to the sequence, too; published: 0.1.
 struct VitSpec {
@@ -21,6 +21,6 @@ struct VitSpec {
 };
 
 /// x [N, C, H, W] -> logits [N, classes]. Throws ConfigError where patches do not fill the image.
-Value vit_logits(Graph& graph, Value x, const VitSpec& spec);
+graph::Value vit_logits(graph::Graph& graph, graph::Value x, const VitSpec& spec);
 
-}  // namespace tutti
+}  // namespace tutti::models

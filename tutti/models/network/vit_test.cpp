@@ -4,7 +4,7 @@
 
 #include "tutti/models/registry.h"
 
-namespace tutti {
+namespace tutti::models {
 namespace {
 
 int64_t vit_parameters(const ModelSpec& spec) { return build_model(spec).graph.parameter_count(); }
@@ -17,7 +17,7 @@ TEST(Vit, HasTheParametersOfThePublishedOnes) {
 }
 
 TEST(Vit, ParametersBearTheNamesOfTimm) {
-  const Graph graph =
+  const graph::Graph graph =
       build_model({.name = "vit-ti", .input = {3, 32, 32}, .classes = 10, .depth = 2, .kernel = 4})
           .graph;
   const auto expect_shape = [&](const char* name, const Shape& shape) {
@@ -38,7 +38,7 @@ TEST(Vit, ParametersBearTheNamesOfTimm) {
   expect_shape("norm.weight", {192});
   expect_shape("head.weight", {10, 192});
   expect_shape("head.bias", {10});
-  EXPECT_EQ(graph.with_role(Role::parameter).size(), 4u + 2 * 12 + 4);
+  EXPECT_EQ(graph.with_role(graph::Role::parameter).size(), 4u + 2 * 12 + 4);
 }
 
 TEST(Vit, PatchesFillTheImage) {
@@ -51,4 +51,4 @@ TEST(Vit, PatchesFillTheImage) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::models

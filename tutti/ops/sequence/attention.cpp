@@ -4,12 +4,12 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 namespace {
 
 /// Throws unless the sequences and the mask fit each other.
 void require_attention(std::string_view op, const AttentionAttributes& a,
-                       std::span<const ValueType> in) {
+                       std::span<const graph::ValueType> in) {
   const size_t sequences = a.sequences();
   require_inputs(op, in, sequences + (a.mask == AttentionMask::none ? 0 : 1));
   require(a.heads >= 1 && a.key_heads >= 1 && a.heads % a.key_heads == 0,
@@ -40,7 +40,7 @@ void require_attention(std::string_view op, const AttentionAttributes& a,
   require(!a.causal || first[2] <= last[2], "{}: causal, with {} queries and {} keys", op, first[2],
           last[2]);
   if (a.mask == AttentionMask::none) return;
-  const ValueType& mask = in[sequences];
+  const graph::ValueType& mask = in[sequences];
   require(mask.batched && mask.desc.dtype == DType::i32 &&
               mask.desc.shape == Shape{first[0], last[2]} &&
               (a.mask == AttentionMask::keys || first[2] == last[2]),
@@ -54,10 +54,10 @@ double pairs(const AttentionAttributes& a, const AttentionShape& s) {
   return a.causal ? all - static_cast<double>(s.queries * (s.queries - 1) / 2) : all;
 }
 
-double flop_of(const AttentionAttributes& a, std::span<const ValueType> sequences,
+double flop_of(const AttentionAttributes& a, std::span<const graph::ValueType> sequences,
                double products) {
   std::vector<Shape> shapes;
-  for (const ValueType& x : sequences) shapes.push_back(x.desc.shape);
+  for (const graph::ValueType& x : sequences) shapes.push_back(x.desc.shape);
   const AttentionShape s = AttentionShape::of(a, shapes);
   return 2 * products * static_cast<double>(shapes[0][0] * a.heads * s.width) * pairs(a, s);
 }
@@ -110,49 +110,51 @@ AttentionShape AttentionShape::of(const AttentionAttributes& a, std::span<const 
   return s;
 }
 
-std::vector<ValueType> Attention::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Attention::infer(std::span<const graph::ValueType> in) const {
   require_attention(name(), a_, in);
   std::vector<Shape> shapes;
-  for (const ValueType& x : in) shapes.push_back(x.desc.shape);
+  for (const graph::ValueType& x : in) shapes.push_back(x.desc.shape);
   const AttentionShape s = AttentionShape::of(a_, shapes);
   const int64_t batch = shapes[0][0];
   return {batched_as({batch, a_.heads * s.width, s.queries}, in[0].desc.dtype),
           batched_as({batch, a_.heads, s.queries}, DType::f32)};
 }
 
-std::vector<Value> Attention::grad(const GradArgs& args) const {
-  const Node& node = args.node;
+std::vector<graph::Value> Attention::grad(const graph::GradArgs& args) const {
+  const graph::Node& node = args.node;
   require(args.dout[0].valid() && !args.dout[1].valid(),
           "attention: only the first result of '{}' has a gradient", node.name);
-  std::vector<Value> in{args.dout[0], node.out[0], node.out[1]};
+  std::vector<graph::Value> in{args.dout[0], node.out[0], node.out[1]};
   in.insert(in.end(), node.in.begin(), node.in.end());
-  std::vector<Value> din =
+  std::vector<graph::Value> din =
       args.graph.append(node.name + ".dx", std::make_shared<AttentionGrad>(a_), in);
   din.resize(node.in.size());
   return din;
 }
 
-double Attention::flop(std::span<const ValueType> in, std::span<const ValueType>) const {
+double Attention::flop(std::span<const graph::ValueType> in,
+                       std::span<const graph::ValueType>) const {
   return flop_of(a_, in, 2);
 }
 
-std::vector<ValueType> AttentionGrad::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> AttentionGrad::infer(std::span<const graph::ValueType> in) const {
   require(in.size() > 3, "{}: {} inputs given", name(), in.size());
-  const std::vector<ValueType> y = Attention(a_).infer(in.subspan(3));
+  const std::vector<graph::ValueType> y = Attention(a_).infer(in.subspan(3));
   for (size_t i = 0; i < 3; ++i) {
-    const ValueType& want = y[i == 2 ? 1 : 0];
+    const graph::ValueType& want = y[i == 2 ? 1 : 0];
     require(
         in[i].desc.shape == want.desc.shape && in[i].desc.dtype == want.desc.dtype && in[i].batched,
         "{}: input {} is {}, the results of these sequences are {}", name(), i,
         in[i].desc.to_string(), want.desc.to_string());
   }
-  std::vector<ValueType> out(in.begin() + 3,
-                             in.begin() + 3 + static_cast<std::ptrdiff_t>(a_.sequences()));
+  std::vector<graph::ValueType> out(in.begin() + 3,
+                                    in.begin() + 3 + static_cast<std::ptrdiff_t>(a_.sequences()));
   return out;
 }
 
-double AttentionGrad::flop(std::span<const ValueType> in, std::span<const ValueType>) const {
+double AttentionGrad::flop(std::span<const graph::ValueType> in,
+                           std::span<const graph::ValueType>) const {
   return flop_of(a_, in.subspan(3), 5);
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -16,7 +16,7 @@
 #include "tutti/graph/graph.h"
 #include "tutti/ops/dropout.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 /// The keys that a query sees, besides the restriction by `causal`.
 enum class AttentionMask : uint8_t {
@@ -47,7 +47,7 @@ struct AttentionAttributes {
     return inputs == AttentionInputs::packed ? 1 : inputs == AttentionInputs::q_and_kv ? 2 : 3;
   }
   std::string to_string() const;
-  Walk walk() const { return whole ? Walk::whole : Walk::per_sample; }
+  graph::Walk walk() const { return whole ? graph::Walk::whole : graph::Walk::per_sample; }
 };
 
 /// The random bits behind `keep`: 16 bits for each key. The bits of 128 keys of a query come from
@@ -89,34 +89,36 @@ struct AttentionShape {
 /// [N, key_heads D, S]; the mask where there is one) -> (y [N, heads D, T], the logarithm of each
 /// row's sum of exp(s), f32 [N, heads, T]). A query that sees no key gets 0, and infinity as its
 /// logarithm.
-class Attention : public Op {
+class Attention : public graph::Op {
  public:
   explicit Attention(AttentionAttributes attributes) : a_(attributes) {}
   const AttentionAttributes& attention() const { return a_; }
   std::string_view name() const override { return "attention"; }
   std::string attributes() const override { return a_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return a_.walk(); }
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  std::vector<Value> grad(const GradArgs& args) const override;
-  double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
+  graph::Walk walk(std::span<const graph::ValueType>) const override { return a_.walk(); }
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  double flop(std::span<const graph::ValueType> in,
+              std::span<const graph::ValueType> out) const override;
 
  private:
   AttentionAttributes a_;
 };
 
 /// (dy, y, logarithms, inputs of Attention) -> gradients of its sequences.
-class AttentionGrad : public Op {
+class AttentionGrad : public graph::Op {
  public:
   explicit AttentionGrad(AttentionAttributes attributes) : a_(attributes) {}
   const AttentionAttributes& attention() const { return a_; }
   std::string_view name() const override { return "attention_grad"; }
   std::string attributes() const override { return a_.to_string(); }
-  Walk walk(std::span<const ValueType>) const override { return a_.walk(); }
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
+  graph::Walk walk(std::span<const graph::ValueType>) const override { return a_.walk(); }
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  double flop(std::span<const graph::ValueType> in,
+              std::span<const graph::ValueType> out) const override;
 
  private:
   AttentionAttributes a_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -2,10 +2,10 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 namespace {
 
-void require_table(std::string_view op, const ValueType& table, const ValueType& rows,
+void require_table(std::string_view op, const graph::ValueType& table, const graph::ValueType& rows,
                    const Bag& bag) {
   require(!table.batched && table.desc.shape.rank() == 2 && table.desc.dtype == DType::f32,
           "{}: needs an f32 table [rows, width], met {}", op, table.desc.to_string());
@@ -15,8 +15,8 @@ void require_table(std::string_view op, const ValueType& table, const ValueType&
           "{}: {} of {} columns", op, bag.to_string(), rows.desc.shape[1]);
 }
 
-void require_weights(std::string_view op, const ValueType& weights, const ValueType& rows,
-                     const Bag& bag) {
+void require_weights(std::string_view op, const graph::ValueType& weights,
+                     const graph::ValueType& rows, const Bag& bag) {
   require(weights.desc.dtype == DType::f32 && weights.batched == rows.batched &&
               weights.desc.shape == Shape{rows.desc.shape[0], bag.count},
           "{}: needs a weight of each row, f32 {}, met {}", op,
@@ -33,7 +33,7 @@ std::string Bag::to_string() const {
   return text;
 }
 
-std::vector<ValueType> EmbeddingBag::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> EmbeddingBag::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, bag_.weighted ? 3 : 2);
   require_table(name(), in[0], in[1], bag_);
   require(in[1].batched, "{}: needs the rows of a batch, met {}", name(), in[1].desc.to_string());
@@ -41,7 +41,8 @@ std::vector<ValueType> EmbeddingBag::infer(std::span<const ValueType> in) const 
   return {batched_as({in[1].desc.shape[0], in[0].desc.shape[1]}, DType::f32)};
 }
 
-double EmbeddingBag::flop(std::span<const ValueType>, std::span<const ValueType> out) const {
+double EmbeddingBag::flop(std::span<const graph::ValueType>,
+                          std::span<const graph::ValueType> out) const {
   return static_cast<double>(out[0].desc.elements() * (bag_.count - 1));
 }
 
@@ -53,7 +54,7 @@ std::string TableUpdate::attributes() const {
   return text;
 }
 
-std::vector<ValueType> TableUpdate::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> TableUpdate::infer(std::span<const graph::ValueType> in) const {
   const size_t dy = has_state() ? 4 : 3;
   require_inputs(name(), in, dy + (bag_.weighted ? 3 : 2));
   require_table(name(), in[2], in[dy + 1], bag_);
@@ -71,4 +72,4 @@ std::vector<ValueType> TableUpdate::infer(std::span<const ValueType> in) const {
   return {};
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -5,7 +5,7 @@
 #include "tutti/graph/graph.h"
 #include "tutti/ops/named_op.h"
 
-namespace tutti {
+namespace tutti::ops {
 
 /// A bag: the columns of the numbers [N, F] that name rows of a table, and how these rows are
 /// combined.
@@ -23,14 +23,15 @@ struct Bag {
 /// (table [R, W], rows i32 [N, F], weights f32 [N, count] where it is weighted) -> y [N, W]: the
 /// sum of the rows that the bag names, in the order of its columns; 0 where it names none. Has no
 /// gradient rule: differentiate() keeps dy, from which TableUpdate changes the rows that were read.
-class EmbeddingBag : public NamedOp<"embedding_bag", Walk::per_sample> {
+class EmbeddingBag : public NamedOp<"embedding_bag", graph::Walk::per_sample> {
  public:
   explicit EmbeddingBag(Bag bag = {}) : bag_(bag) {}
   const Bag& bag() const { return bag_; }
   std::string attributes() const override { return bag_.to_string(); }
   int table() const override { return 0; }
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
-  double flop(std::span<const ValueType> in, std::span<const ValueType> out) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  double flop(std::span<const graph::ValueType> in,
+              std::span<const graph::ValueType> out) const override;
 
  private:
   Bag bag_;
@@ -61,7 +62,7 @@ constexpr std::array<std::string_view, 3> words(TableRule::Kind) {
 ///   g[r] = gradient_scale * sum of c dy[m] over (m, column) with rows[m, column] = r
 /// where c is 1, the row's weight or, for a mean, 1 / rows named by m. The sum is taken by m, then
 /// by column, on any number of threads, each of which owns whole rows.
-class TableUpdate : public NamedOp<"table_update", Walk::whole> {
+class TableUpdate : public NamedOp<"table_update", graph::Walk::whole> {
  public:
   explicit TableUpdate(Bag bag = {}, TableRule rule = {}) : bag_(bag), rule_(rule) {}
   const Bag& bag() const { return bag_; }
@@ -70,11 +71,11 @@ class TableUpdate : public NamedOp<"table_update", Walk::whole> {
   std::string attributes() const override;
   bool in_update() const override { return true; }
   bool mutates(int input) const override { return input == 2 || (input == 3 && has_state()); }
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override;
+  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
 
  private:
   Bag bag_;
   TableRule rule_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -3,7 +3,7 @@
 #include "tutti/ops/shape_check.h"
 #include "tutti/ops/shape_ops.h"
 
-namespace tutti {
+namespace tutti::ops {
 namespace {
 
 bool is_matrix(const Shape& w) { return w.rank() == 2 || (w.rank() == 3 && w[2] == 1); }
@@ -11,12 +11,12 @@ bool is_matrix(const Shape& w) { return w.rank() == 2 || (w.rank() == 3 && w[2] 
 /// True for vectors [M, C] or [1, M, C].
 bool is_rows(const Shape& p) { return p.rank() == 2 || (p.rank() == 3 && p[0] == 1); }
 
-void require_tokens(std::string_view op, const ValueType& tokens) {
+void require_tokens(std::string_view op, const graph::ValueType& tokens) {
   require(tokens.batched && tokens.desc.shape.rank() == 2 && tokens.desc.dtype == DType::i32,
           "{}: needs tokens, i32 [N, positions], met {}", op, tokens.desc.to_string());
 }
 
-void require_sequence(std::string_view op, const ValueType& x) {
+void require_sequence(std::string_view op, const graph::ValueType& x) {
   require_batched(op, x, 3);
   require(x.desc.shape.rank() == 3, "{}: needs a sequence [N, channels, positions], met {}", op,
           x.desc.to_string());
@@ -24,7 +24,7 @@ void require_sequence(std::string_view op, const ValueType& x) {
 
 }  // namespace
 
-std::vector<ValueType> Lookup::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Lookup::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 2);
   const Shape& w = in[0].desc.shape;
   require(!in[0].batched && is_matrix(w) && in[0].desc.dtype == DType::f32,
@@ -40,9 +40,9 @@ std::string Lookup::attributes() const {
                      : fmt::format("{} first {}", name_of(output_), first_);
 }
 
-std::vector<Value> Lookup::grad(const GradArgs& args) const {
+std::vector<graph::Value> Lookup::grad(const graph::GradArgs& args) const {
   if (!args.needed[0]) return {{}, {}};
-  const Node& node = args.node;
+  const graph::Node& node = args.node;
   return {
       args.graph.append1(node.name + ".dw",
                          std::make_shared<LookupGrad>(args.graph.shape(node.in[0]), false, first_),
@@ -50,9 +50,10 @@ std::vector<Value> Lookup::grad(const GradArgs& args) const {
       {}};
 }
 
-std::optional<Reach> Lookup::reach(std::span<const ValueType>, int axis, Rows out) const {
+std::optional<graph::Reach> Lookup::reach(std::span<const graph::ValueType>, int axis,
+                                          graph::Rows out) const {
   if (axis != 0) return std::nullopt;
-  return Reach{.in = {{-1, {}}, {1, out}}, .op = nullptr};
+  return graph::Reach{.in = {{-1, {}}, {1, out}}, .op = nullptr};
 }
 
 std::string LookupGrad::attributes() const {
@@ -60,7 +61,7 @@ std::string LookupGrad::attributes() const {
                      first_ == 0 ? "" : fmt::format(" first {}", first_));
 }
 
-std::vector<ValueType> LookupGrad::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> LookupGrad::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, adds_ ? 3 : 2);
   require_sequence(name(), in[0]);
   require_tokens(name(), in[1]);
@@ -78,7 +79,7 @@ std::string AddPositions::attributes() const {
   return first_ == 0 ? std::string() : fmt::format("first {}", first_);
 }
 
-std::vector<ValueType> AddPositions::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> AddPositions::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 2);
   require_sequence(name(), in[0]);
   const Shape &x = in[0].desc.shape, &p = in[1].desc.shape;
@@ -89,8 +90,8 @@ std::vector<ValueType> AddPositions::infer(std::span<const ValueType> in) const 
   return {in[0]};
 }
 
-std::vector<Value> AddPositions::grad(const GradArgs& args) const {
-  std::vector<Value> din{args.dout[0], {}};
+std::vector<graph::Value> AddPositions::grad(const graph::GradArgs& args) const {
+  std::vector<graph::Value> din{args.dout[0], {}};
   if (args.needed[1])
     din[1] = args.graph.append1(
         args.node.name + ".dp",
@@ -104,7 +105,7 @@ std::string AddPositionsGrad::attributes() const {
                      : fmt::format("p {} first {}", p_shape_.to_string(), first_);
 }
 
-std::vector<ValueType> AddPositionsGrad::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> AddPositionsGrad::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   require_sequence(name(), in[0]);
   const Shape& dy = in[0].desc.shape;
@@ -114,7 +115,7 @@ std::vector<ValueType> AddPositionsGrad::infer(std::span<const ValueType> in) co
   return {unbatched_f32(p_shape_)};
 }
 
-std::vector<ValueType> PrependToken::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> PrependToken::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 2);
   require_sequence(name(), in[0]);
   Shape y = in[0].desc.shape;
@@ -127,14 +128,14 @@ std::vector<ValueType> PrependToken::infer(std::span<const ValueType> in) const 
   return {batched_as(y, in[0].desc.dtype)};
 }
 
-std::vector<Value> PrependToken::grad(const GradArgs& args) const {
+std::vector<graph::Value> PrependToken::grad(const graph::GradArgs& args) const {
   const Shape x = args.graph.shape(args.node.in[0]);
   const auto part = [&](const char* what, SliceRange positions) {
     return args.graph.append1(
         args.node.name + what,
         std::make_shared<Slice>(std::vector<SliceRange>{{0, x[1]}, positions}), {args.dout[0]});
   };
-  std::vector<Value> din(2);
+  std::vector<graph::Value> din(2);
   if (args.needed[0]) din[0] = part(".dx", {1, x[2] + 1});
   if (args.needed[1])
     din[1] =
@@ -144,4 +145,4 @@ std::vector<Value> PrependToken::grad(const GradArgs& args) const {
   return din;
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

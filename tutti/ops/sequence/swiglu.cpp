@@ -2,13 +2,13 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 namespace {
 
-void require_same(std::string_view op, std::span<const ValueType> in, size_t count) {
+void require_same(std::string_view op, std::span<const graph::ValueType> in, size_t count) {
   require_inputs(op, in, count);
   require_batched(op, in[0], 2);
-  for (const ValueType& each : in) {
+  for (const graph::ValueType& each : in) {
     require_same_shape(op, in[0], each);
     require(each.desc.dtype == in[0].desc.dtype, "{}: operands of types {} and {}", op,
             name_of(in[0].desc.dtype), name_of(each.desc.dtype));
@@ -17,20 +17,20 @@ void require_same(std::string_view op, std::span<const ValueType> in, size_t cou
 
 }  // namespace
 
-std::vector<ValueType> SwiGlu::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> SwiGlu::infer(std::span<const graph::ValueType> in) const {
   require_same(name(), in, 2);
   return {in[0]};
 }
 
-std::vector<Value> SwiGlu::grad(const GradArgs& args) const {
-  const Node& node = args.node;
+std::vector<graph::Value> SwiGlu::grad(const graph::GradArgs& args) const {
+  const graph::Node& node = args.node;
   return args.graph.append(node.name + ".dx", std::make_shared<SwiGluGrad>(),
-                           std::vector<Value>{args.dout[0], node.in[0], node.in[1]});
+                           std::vector<graph::Value>{args.dout[0], node.in[0], node.in[1]});
 }
 
-std::vector<ValueType> SwiGluGrad::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> SwiGluGrad::infer(std::span<const graph::ValueType> in) const {
   require_same(name(), in, 3);
   return {in[0], in[0]};
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

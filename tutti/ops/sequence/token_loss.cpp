@@ -2,10 +2,10 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 namespace {
 
-void require_labelled(std::string_view op, std::span<const ValueType> in) {
+void require_labelled(std::string_view op, std::span<const graph::ValueType> in) {
   require_batched(op, in[0], 3);
   const Shape& x = in[0].desc.shape;
   require(x.rank() == 3 && in[1].batched && in[1].desc.dtype == DType::i32 &&
@@ -15,7 +15,7 @@ void require_labelled(std::string_view op, std::span<const ValueType> in) {
 }
 
 void require_token_logits(std::string_view op, const TokenLossAttributes& a,
-                          std::span<const ValueType> in) {
+                          std::span<const graph::ValueType> in) {
   require_labelled(op, in);
   require(!in[2].batched && in[2].desc.shape.rank() == 0,
           "{}: the count of tokens is {}, a scalar is needed", op, in[2].desc.to_string());
@@ -24,7 +24,7 @@ void require_token_logits(std::string_view op, const TokenLossAttributes& a,
 }
 
 /// One number for each label.
-ValueType surprise_of(const Shape& x) { return batched_as({x[0], 1, x[2]}, DType::f32); }
+graph::ValueType surprise_of(const Shape& x) { return batched_as({x[0], 1, x[2]}, DType::f32); }
 
 }  // namespace
 
@@ -36,28 +36,28 @@ std::string TokenLossAttributes::to_string() const {
 
 std::string CountTokens::attributes() const { return fmt::format("vocabulary {}", vocabulary_); }
 
-std::vector<ValueType> CountTokens::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> CountTokens::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1);
   require(in[0].batched && in[0].desc.dtype == DType::i32 && vocabulary_ >= 1,
           "count_tokens: {} below {}", in[0].desc.to_string(), vocabulary_);
   return {unbatched_f32({})};
 }
 
-std::vector<Value> CountTokens::grad(const GradArgs& args) const {
-  return std::vector<Value>(args.node.in.size());
+std::vector<graph::Value> CountTokens::grad(const graph::GradArgs& args) const {
+  return std::vector<graph::Value>(args.node.in.size());
 }
 
-std::vector<ValueType> TokenLoss::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> TokenLoss::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 3);
   require_token_logits(name(), a_, in);
   return {unbatched_f32({}), surprise_of(in[0].desc.shape)};
 }
 
-std::vector<Value> TokenLoss::grad(const GradArgs& args) const {
-  const Node& node = args.node;
+std::vector<graph::Value> TokenLoss::grad(const graph::GradArgs& args) const {
+  const graph::Node& node = args.node;
   require(!args.dout[0].valid() && !args.dout[1].valid(),
           "token_loss: '{}' is a loss and must not feed other ops", node.name);
-  std::vector<Value> din(node.in.size());
+  std::vector<graph::Value> din(node.in.size());
   if (args.needed[0])
     din[0] = args.graph.append1(node.name + ".dx", std::make_shared<TokenLossGrad>(a_),
                                 {node.in[0], node.in[1], node.in[2], node.out[1]});
@@ -65,34 +65,36 @@ std::vector<Value> TokenLoss::grad(const GradArgs& args) const {
 }
 
 /// Labels have no channels: their rows are one dimension earlier.
-std::optional<Reach> TokenLoss::reach(std::span<const ValueType>, int axis, Rows out) const {
+std::optional<graph::Reach> TokenLoss::reach(std::span<const graph::ValueType>, int axis,
+                                             graph::Rows out) const {
   if (axis != 0) return std::nullopt;
-  return Reach{.in = {{2, out}, {1, out}, {-1, {}}}, .op = nullptr};
+  return graph::Reach{.in = {{2, out}, {1, out}, {-1, {}}}, .op = nullptr};
 }
 
-std::vector<ValueType> TokenLossGrad::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> TokenLossGrad::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 4);
   require_token_logits(name(), a_, in);
-  const ValueType want = surprise_of(in[0].desc.shape);
+  const graph::ValueType want = surprise_of(in[0].desc.shape);
   require(in[3].batched && in[3].desc.shape == want.desc.shape && in[3].desc.dtype == DType::f32,
           "{}: the surprise is {}, {} is needed", name(), in[3].desc.to_string(),
           want.desc.to_string());
   return {in[0]};
 }
 
-std::vector<ValueType> TokenHits::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> TokenHits::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 2);
   require_labelled(name(), in);
   return {surprise_of(in[0].desc.shape)};
 }
 
-std::vector<Value> TokenHits::grad(const GradArgs& args) const {
-  return std::vector<Value>(args.node.in.size());
+std::vector<graph::Value> TokenHits::grad(const graph::GradArgs& args) const {
+  return std::vector<graph::Value>(args.node.in.size());
 }
 
-std::optional<Reach> TokenHits::reach(std::span<const ValueType>, int axis, Rows out) const {
+std::optional<graph::Reach> TokenHits::reach(std::span<const graph::ValueType>, int axis,
+                                             graph::Rows out) const {
   if (axis != 0) return std::nullopt;
-  return Reach{.in = {{2, out}, {1, out}}, .op = nullptr};
+  return graph::Reach{.in = {{2, out}, {1, out}}, .op = nullptr};
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -2,11 +2,11 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 namespace {
 
 void require_slice_logits(std::string_view op, const VocabularySlice& slice,
-                          std::span<const ValueType> in) {
+                          std::span<const graph::ValueType> in) {
   require_batched(op, in[0], 3);
   const Shape& x = in[0].desc.shape;
   require(x.rank() == 3 && x[1] == slice.count && slice.first >= 0 &&
@@ -17,12 +17,12 @@ void require_slice_logits(std::string_view op, const VocabularySlice& slice,
           in[1].desc.to_string());
 }
 
-void require_count(std::string_view op, const ValueType& count) {
+void require_count(std::string_view op, const graph::ValueType& count) {
   require(!count.batched && count.desc.shape.rank() == 0,
           "{}: the count of tokens is {}, a scalar is needed", op, count.desc.to_string());
 }
 
-ValueType of_positions(const Shape& x, int64_t numbers) {
+graph::ValueType of_positions(const Shape& x, int64_t numbers) {
   return batched_as({x[0], numbers, x[2]}, DType::f32);
 }
 
@@ -32,37 +32,37 @@ std::string VocabularySlice::to_string() const {
   return fmt::format("tokens {}+{} of {}", first, count, all);
 }
 
-std::vector<ValueType> TokenStatistics::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> TokenStatistics::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 2);
   require_slice_logits(name(), slice_, in);
   return {of_positions(in[0].desc.shape, 3)};
 }
 
-std::vector<Value> TokenStatistics::grad(const GradArgs& args) const {
-  return std::vector<Value>(args.node.in.size());
+std::vector<graph::Value> TokenStatistics::grad(const graph::GradArgs& args) const {
+  return std::vector<graph::Value>(args.node.in.size());
 }
 
 std::string TokenLossOfRanks::attributes() const {
   return fmt::format("{} {} ranks {}", a_.to_string(), slice_.to_string(), ranks_);
 }
 
-std::vector<ValueType> TokenLossOfRanks::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> TokenLossOfRanks::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 3 + static_cast<size_t>(ranks_));
   require_slice_logits(name(), slice_, in);
   require_count(name(), in[2]);
   const Shape& x = in[0].desc.shape;
-  const ValueType statistics = of_positions(x, 3), number = of_positions(x, 1);
-  for (const ValueType& of_rank : in.subspan(3))
+  const graph::ValueType statistics = of_positions(x, 3), number = of_positions(x, 1);
+  for (const graph::ValueType& of_rank : in.subspan(3))
     require(of_rank.batched && of_rank.desc == statistics.desc, "{}: statistics {}, {} are needed",
             name(), of_rank.desc.to_string(), statistics.desc.to_string());
   return {unbatched_f32({}), number, number};
 }
 
-std::vector<Value> TokenLossOfRanks::grad(const GradArgs& args) const {
-  const Node& node = args.node;
+std::vector<graph::Value> TokenLossOfRanks::grad(const graph::GradArgs& args) const {
+  const graph::Node& node = args.node;
   require(!args.dout[0].valid() && !args.dout[1].valid(),
           "token_loss_of_ranks: '{}' is a loss and must not feed other ops", node.name);
-  std::vector<Value> din(node.in.size());
+  std::vector<graph::Value> din(node.in.size());
   if (args.needed[0])
     din[0] =
         args.graph.append1(node.name + ".dx", std::make_shared<TokenLossOfRanksGrad>(a_, slice_),
@@ -74,45 +74,46 @@ std::string TokenLossOfRanksGrad::attributes() const {
   return fmt::format("{} {}", a_.to_string(), slice_.to_string());
 }
 
-std::vector<ValueType> TokenLossOfRanksGrad::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> TokenLossOfRanksGrad::infer(
+    std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 4);
   require_slice_logits(name(), slice_, in);
   require_count(name(), in[2]);
-  const ValueType want = of_positions(in[0].desc.shape, 1);
+  const graph::ValueType want = of_positions(in[0].desc.shape, 1);
   require(in[3].batched && in[3].desc == want.desc, "{}: the logarithms are {}, {} is needed",
           name(), in[3].desc.to_string(), want.desc.to_string());
   return {in[0]};
 }
 
-std::vector<ValueType> TokenRivals::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> TokenRivals::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 2);
   require_slice_logits(name(), slice_, in);
   return {of_positions(in[0].desc.shape, 3)};
 }
 
-std::vector<Value> TokenRivals::grad(const GradArgs& args) const {
-  return std::vector<Value>(args.node.in.size());
+std::vector<graph::Value> TokenRivals::grad(const graph::GradArgs& args) const {
+  return std::vector<graph::Value>(args.node.in.size());
 }
 
 std::string TokenHitsOfRanks::attributes() const {
   return fmt::format("vocabulary {} ranks {}", vocabulary_, ranks_);
 }
 
-std::vector<ValueType> TokenHitsOfRanks::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> TokenHitsOfRanks::infer(std::span<const graph::ValueType> in) const {
   require_inputs(name(), in, 1 + static_cast<size_t>(ranks_));
   const Shape& labels = in[0].desc.shape;
   require(in[0].batched && in[0].desc.dtype == DType::i32 && labels.rank() == 2 && vocabulary_ >= 1,
           "{}: labels are {}, i32 [N, positions] is needed", name(), in[0].desc.to_string());
   const Shape x{labels[0], 1, labels[1]};
-  const ValueType rivals = of_positions(x, 3);
-  for (const ValueType& of_rank : in.subspan(1))
+  const graph::ValueType rivals = of_positions(x, 3);
+  for (const graph::ValueType& of_rank : in.subspan(1))
     require(of_rank.batched && of_rank.desc == rivals.desc, "{}: rivals {}, {} are needed", name(),
             of_rank.desc.to_string(), rivals.desc.to_string());
   return {of_positions(x, 1)};
 }
 
-std::vector<Value> TokenHitsOfRanks::grad(const GradArgs& args) const {
-  return std::vector<Value>(args.node.in.size());
+std::vector<graph::Value> TokenHitsOfRanks::grad(const graph::GradArgs& args) const {
+  return std::vector<graph::Value>(args.node.in.size());
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -2,11 +2,11 @@
 
 #include "tutti/ops/shape_check.h"
 
-namespace tutti {
+namespace tutti::ops {
 namespace {
 
 /// Throws unless there is a sequence, followed by its positions or nothing.
-void require_waves(std::string_view op, std::span<const ValueType> in, double base) {
+void require_waves(std::string_view op, std::span<const graph::ValueType> in, double base) {
   require(in.size() == 1 || in.size() == 2, "{}: {} inputs given, 1 or 2 expected", op, in.size());
   require_batched(op, in[0], 3);
   const Shape& x = in[0].desc.shape;
@@ -21,8 +21,8 @@ void require_waves(std::string_view op, std::span<const ValueType> in, double ba
 }
 
 /// Returns a gradient for the sequence, and none for its positions.
-std::vector<Value> of_sequence(Value dx, size_t inputs) {
-  std::vector<Value> din(inputs);
+std::vector<graph::Value> of_sequence(graph::Value dx, size_t inputs) {
+  std::vector<graph::Value> din(inputs);
   din[0] = dx;
   return din;
 }
@@ -31,12 +31,12 @@ std::vector<Value> of_sequence(Value dx, size_t inputs) {
 
 std::string AddSinusoids::attributes() const { return fmt::format("base {}", base_); }
 
-std::vector<ValueType> AddSinusoids::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> AddSinusoids::infer(std::span<const graph::ValueType> in) const {
   require_waves(name(), in, base_);
   return {in[0]};
 }
 
-std::vector<Value> AddSinusoids::grad(const GradArgs& args) const {
+std::vector<graph::Value> AddSinusoids::grad(const graph::GradArgs& args) const {
   return of_sequence(args.dout[0], args.node.in.size());
 }
 
@@ -44,7 +44,7 @@ std::string RotationAttributes::to_string() const {
   return fmt::format("heads {} of {} base {}{}", heads, width, base, back ? " back" : "");
 }
 
-std::vector<ValueType> Rotate::infer(std::span<const ValueType> in) const {
+std::vector<graph::ValueType> Rotate::infer(std::span<const graph::ValueType> in) const {
   require_waves(name(), in, a_.base);
   require(a_.heads >= 1 && a_.width >= 2 && a_.width % 2 == 0 &&
               a_.heads * a_.width <= in[0].desc.shape[1],
@@ -54,14 +54,14 @@ std::vector<ValueType> Rotate::infer(std::span<const ValueType> in) const {
   return {in[0]};
 }
 
-std::vector<Value> Rotate::grad(const GradArgs& args) const {
+std::vector<graph::Value> Rotate::grad(const graph::GradArgs& args) const {
   RotationAttributes back = a_;
   back.back = !a_.back;
-  std::vector<Value> in(args.node.in);
+  std::vector<graph::Value> in(args.node.in);
   in[0] = args.dout[0];
   return of_sequence(
       args.graph.append(args.node.name + ".dx", std::make_shared<Rotate>(back), in).front(),
       in.size());
 }
 
-}  // namespace tutti
+}  // namespace tutti::ops

@@ -6,7 +6,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Returns log of the sum of exp.
@@ -101,4 +101,4 @@ void BeamSearch::advance(std::span<const float> logits) {
             best_.score >= score_of(followed_.front().log_probability, settings_.longest)));
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace tutti {
+namespace tutti::train {
 
 struct BeamSettings {
   int64_t size = 4;  ///< sequences followed in parallel; 1: always the most likely token
@@ -56,4 +56,4 @@ class BeamSearch {
   std::vector<int32_t> last_, from_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -8,7 +8,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 using SearchTokens = std::vector<int32_t>;
@@ -100,4 +100,4 @@ TEST(BeamSearch, LogitsThatAreNoNumbersAreRefused) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

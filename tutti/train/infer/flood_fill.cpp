@@ -12,7 +12,7 @@
 #include "tutti/base/error.h"
 #include "tutti/data/neurons/neuron_set.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 using VoxelPlace = std::array<int64_t, 3>;
@@ -305,4 +305,4 @@ std::vector<VoxelPlace> grid_points(const VoxelPlace& extents, const VoxelPlace&
   return points;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

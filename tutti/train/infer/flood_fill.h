@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-namespace tutti {
+namespace tutti::train {
 
 struct FillSpec {
   std::array<int64_t, 3> fov{}, deltas{};  ///< z, y, x; fov odd
@@ -70,4 +70,4 @@ std::vector<std::array<int64_t, 3>> distance_peaks(const VolumeView& image);
 std::vector<std::array<int64_t, 3>> grid_points(const std::array<int64_t, 3>& extents,
                                                 const std::array<int64_t, 3>& step);
 
-}  // namespace tutti
+}  // namespace tutti::train

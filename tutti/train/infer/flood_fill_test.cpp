@@ -7,7 +7,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 using VoxelPlace = std::array<int64_t, 3>;
@@ -170,4 +170,4 @@ TEST(FloodSeeds, LieInTheMiddleOfObjectsTheThickestFirst) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

@@ -6,7 +6,7 @@
 
 #include "tutti/train/infer/flood_fill.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr int64_t kSmooth = 1, kSurroundings = 12, kPeak = 3;  // voxels to each side
@@ -140,4 +140,4 @@ std::vector<std::array<int64_t, 3>> distance_peaks(const VolumeView& image) {
   return points;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -8,7 +8,7 @@
 #include "tutti/ops/fusion/fuse.h"
 #include "tutti/train/network/plain_copy.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 ConfigError no_language_model(const std::string& name, const std::string& why) {
@@ -20,32 +20,32 @@ ConfigError no_language_model(const std::string& name, const std::string& why) {
 
 /// The inputs of a loss over tokens.
 struct TokenOutputs {
-  Value logits, labels;
+  graph::Value logits, labels;
 };
 
-TokenOutputs token_outputs(const ModelSpec& spec, const Graph& graph) {
-  for (const Node& node : graph.nodes())
+TokenOutputs token_outputs(const models::ModelSpec& spec, const graph::Graph& graph) {
+  for (const graph::Node& node : graph.nodes())
     if (node.op->name() == "token_loss") return {node.in[0], node.in[1]};
   throw no_language_model(spec.name, "predicts no tokens");
 }
 
 }  // namespace
 
-LanguageNetwork::LanguageNetwork(const ModelSpec& model, const Backend& backend,
-                                 const PlanOptions& options) {
-  ModelSpec spec = model;
-  spec.mode = Mode::eval;
+LanguageNetwork::LanguageNetwork(const models::ModelSpec& model, const backend::Backend& backend,
+                                 const plan::PlanOptions& options) {
+  models::ModelSpec spec = model;
+  spec.mode = ops::Mode::eval;
   spec.batch = 1;
-  ModelGraph built = build_model(spec);
+  models::ModelGraph built = models::build_model(spec);
   const TokenOutputs outputs = token_outputs(spec, built.graph);
-  const Value logits = convert(built.graph, "next", outputs.logits, DType::f32);
+  const graph::Value logits = ops::convert(built.graph, "next", outputs.logits, DType::f32);
   built.graph.mark_output(logits);
-  for (const GraphInput& input : built.inputs)
+  for (const models::GraphInput& input : built.inputs)
     if (input.value != outputs.labels && input.field != spec.input_field)
       throw no_language_model(spec.name, fmt::format("reads '{}' besides", input.field));
-  const Rewritten fused = fuse_forward(built.graph);
-  plan_ = compile(fused.graph, backend, options);
-  const auto bound = [&](Value value) {
+  const ops::Rewritten fused = ops::fuse_forward(built.graph);
+  plan_ = plan::compile(fused.graph, backend, options);
+  const auto bound = [&](graph::Value value) {
     return Bound{fused.of[static_cast<size_t>(value.id)], built.graph.shape(value)[1]};
   };
   tokens_ = bound(built.inputs.front().value);
@@ -53,12 +53,12 @@ LanguageNetwork::LanguageNetwork(const ModelSpec& model, const Backend& backend,
   labels_.numbers.assign(static_cast<size_t>(labels_.size), -1);
   logits_ = fused.of[static_cast<size_t>(logits.id)];
   vocabulary_ = built.graph.shape(logits)[1];
-  executor_ = std::make_unique<Executor>(plan_, backend);
+  executor_ = std::make_unique<plan::Executor>(plan_, backend);
   if (tokens_.size == model.input[0])
     steps_ = TokenSteps::of(model, model.input_field, {}, backend, options, plan_.variables);
 }
 
-void LanguageNetwork::bind(const ReplicaState& model) {
+void LanguageNetwork::bind(const plan::ReplicaState& model) {
   executor_->bind(model);
   executor_->pack();
   stepped_.clear();
@@ -102,4 +102,4 @@ std::span<const float> LanguageNetwork::whole_pass(std::span<const int32_t> toke
   return last_;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -10,13 +10,13 @@
 #include "tutti/base/error.h"
 #include "tutti/train/network/weights.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr int64_t kWindow = 8, kVocabulary = 11;
 
-ModelSpec small_gpt2() {
-  ModelSpec model;
+models::ModelSpec small_gpt2() {
+  models::ModelSpec model;
   model.name = "gpt2";
   model.input = {kWindow};
   model.input_field = "tokens";
@@ -30,8 +30,8 @@ ModelSpec small_gpt2() {
   return model;
 }
 
-ModelSpec small_llama() {
-  ModelSpec model = small_gpt2();
+models::ModelSpec small_llama() {
+  models::ModelSpec model = small_gpt2();
   model.name = "llama";
   model.width = 24;
   model.heads = 4;
@@ -41,11 +41,11 @@ ModelSpec small_llama() {
 }
 
 struct Written {
-  CpuBackend backend;
+  backend::CpuBackend backend;
   LanguageNetwork network;
   Weights weights;
 
-  explicit Written(const ModelSpec& model)
+  explicit Written(const models::ModelSpec& model)
       : network(model, backend, {.threads = 2, .measure = false}),
         weights(network.plan().variables, 1) {
     weights.initialise(3);
@@ -78,7 +78,7 @@ TEST(LanguageNetwork, WhatStandsBehindTheTokensDoesNotMatter) {
   EXPECT_GT(distance(copied(model.network.whole_pass(std::span(others).first(3))), three), 1e-3);
 }
 
-class KeptKeys : public testing::TestWithParam<ModelSpec> {};
+class KeptKeys : public testing::TestWithParam<models::ModelSpec> {};
 
 TEST_P(KeptKeys, GiveTheLogitsOfAWholePass) {
   Written model(GetParam());
@@ -109,7 +109,8 @@ INSTANTIATE_TEST_SUITE_P(LanguageNetwork, KeptKeys, testing::Values(small_gpt2()
 
 TEST(LanguageNetwork, ScoresThatAreNoNumbersAreSeen) {
   Written model(small_gpt2());
-  const Variable* queries = model.network.plan().variables.find_parameter("h.0.attn.c_attn.bias");
+  const plan::Variable* queries =
+      model.network.plan().variables.find_parameter("h.0.attn.c_attn.bias");
   ASSERT_NE(queries, nullptr);
   reinterpret_cast<float*>(model.weights.parameters() + queries->offset)[0] = std::nanf("");
   model.network.bind(model.weights.replica(0));
@@ -119,8 +120,8 @@ TEST(LanguageNetwork, ScoresThatAreNoNumbersAreSeen) {
 }
 
 TEST(LanguageNetwork, RefusesModelsThatWriteNoText) {
-  const CpuBackend backend;
-  ModelSpec model;
+  const backend::CpuBackend backend;
+  models::ModelSpec model;
   model.name = "resnet8";
   model.input = {3, 8, 8};
   try {
@@ -133,4 +134,4 @@ TEST(LanguageNetwork, RefusesModelsThatWriteNoText) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

@@ -7,23 +7,24 @@
 
 #include "tutti/models/block/model.h"
 
-namespace tutti {
+namespace tutti::train {
 
 struct StepGraph {
   /// Keys and values of a layer: an input [N, channels, window - 1] with the stored ones, and the
   /// output [N, channels, 1] of this position.
   struct Layer {
-    Value kept, made;
+    graph::Value kept, made;
   };
   /// A value of `before` that `graph` has as an input.
   struct Crossing {
-    Value before, input;
+    graph::Value before, input;
   };
-  Graph graph;
-  Value token, position, seen, logits;  ///< i32 [N, 1], i32 [N, 1], i32 [N, window]; f32 [N, V, 1]
+  graph::Graph graph;
+  graph::Value token, position, seen,
+      logits;  ///< i32 [N, 1], i32 [N, 1], i32 [N, window]; f32 [N, V, 1]
   std::vector<Layer> layers;
-  Graph before;  ///< computes everything that does not depend on the tokens
-  Value source;  ///< its input; invalid: it has none
+  graph::Graph before;  ///< computes everything that does not depend on the tokens
+  graph::Value source;  ///< its input; invalid: it has none
   std::vector<Crossing> crossings;
 };
 
@@ -31,7 +32,7 @@ struct StepGraph {
 /// is stored and negative elsewhere; its last entry is this position's own key. Returns nothing
 /// where attention among tokens is not causal or is masked, where the graph has no loss over
 /// tokens, or where it reads more than one other input.
-std::optional<StepGraph> step_graph(const ModelGraph& model, Value tokens, int64_t window,
-                                    int64_t rows, int64_t sources);
+std::optional<StepGraph> step_graph(const models::ModelGraph& model, graph::Value tokens,
+                                    int64_t window, int64_t rows, int64_t sources);
 
-}  // namespace tutti
+}  // namespace tutti::train

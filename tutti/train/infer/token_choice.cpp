@@ -6,7 +6,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 struct Candidate {
@@ -58,4 +58,4 @@ int32_t choose_token(std::span<const float> logits, const TokenChoice& choice, d
   return candidates.back().token;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

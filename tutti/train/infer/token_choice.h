@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-namespace tutti {
+namespace tutti::train {
 
 struct TokenChoice {
   double temperature = 1;  ///< logits are divided by it; 0: the most likely token
@@ -18,4 +18,4 @@ struct TokenChoice {
 /// are never chosen; CHECKs that there is another.
 int32_t choose_token(std::span<const float> logits, const TokenChoice& choice, double uniform);
 
-}  // namespace tutti
+}  // namespace tutti::train

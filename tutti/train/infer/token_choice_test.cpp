@@ -10,7 +10,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Counts how often each token is chosen for `draws` evenly spread numbers.
@@ -54,4 +54,4 @@ TEST(TokenChoice, OfEqualOnesTheFirstAndNothingThatIsNoNumber) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

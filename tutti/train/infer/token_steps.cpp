@@ -9,12 +9,12 @@
 #include "tutti/ops/fusion/fuse.h"
 #include "tutti/train/infer/step_graph.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Keys and values of a layer: an input [rows, channels, window - 1], channels last, so that a
 /// token's values are contiguous, and a step's output.
 struct TokenSteps::Kept {
-  Value input, made;
+  graph::Value input, made;
   int64_t channels = 0;
   size_t element = 4;  // bytes per number
   std::vector<std::byte> memory{}, reordered{};
@@ -24,17 +24,17 @@ struct TokenSteps::Kept {
 /// channels, S] are plain and become inputs with channels last; the tokens themselves count as one
 /// channel.
 struct TokenSteps::Given {
-  Value before, input;
+  graph::Value before, input;
   int64_t channels = 1, positions = 0;
   size_t element = 4;
   std::vector<std::byte> memory{};
 };
 
 struct TokenSteps::Front {
-  Plan plan;
-  Value source;
+  plan::Plan plan;
+  graph::Value source;
   std::vector<int32_t> bound{};
-  std::unique_ptr<Executor> executor{};
+  std::unique_ptr<plan::Executor> executor{};
 };
 
 TokenSteps::TokenSteps() = default;
@@ -43,25 +43,27 @@ TokenSteps::~TokenSteps() = default;
 namespace {
 
 /// Returns the model for one position of the tokens; other fields keep their extents.
-ModelSpec of_one_position(const ModelSpec& model, const std::string& tokens, int64_t rows) {
-  ModelSpec spec = model;
-  spec.mode = Mode::eval;
+models::ModelSpec of_one_position(const models::ModelSpec& model, const std::string& tokens,
+                                  int64_t rows) {
+  models::ModelSpec spec = model;
+  spec.mode = ops::Mode::eval;
   spec.batch = rows;
-  if (spec.context == 0 && find_model(spec.name).takes_context) spec.context = spec.input[0];
+  if (spec.context == 0 && models::find_model(spec.name).takes_context)
+    spec.context = spec.input[0];
   if (spec.input_field == tokens) spec.input = {1};
-  for (ModelField& field : spec.inputs)
+  for (models::ModelField& field : spec.inputs)
     if (field.name == tokens) field.sample = {1};
-  for (ModelField& field : spec.targets) field.sample = {1};
+  for (models::ModelField& field : spec.targets) field.sample = {1};
   return spec;
 }
 
-Value input_of(const ModelGraph& model, const std::string& field) {
-  const auto found = std::ranges::find(model.inputs, field, &GraphInput::field);
+graph::Value input_of(const models::ModelGraph& model, const std::string& field) {
+  const auto found = std::ranges::find(model.inputs, field, &models::GraphInput::field);
   CHECK(found != model.inputs.end(), "the model reads no field '{}'", field);
   return found->value;
 }
 
-Value final_of(const Rewritten& rewritten, Value v) {
+graph::Value final_of(const ops::Rewritten& rewritten, graph::Value v) {
   return rewritten.of[static_cast<size_t>(v.id)];
 }
 
@@ -81,21 +83,24 @@ void transposed_copy(const std::byte* from, std::byte* to, size_t channels, size
 
 }  // namespace
 
-std::unique_ptr<TokenSteps> TokenSteps::of(const ModelSpec& model, const std::string& tokens,
-                                           const TokenRows& rows, const Backend& backend,
-                                           PlanOptions options, const Variables& variables) {
-  const Shape sample = input_named(model, tokens).sample;
+std::unique_ptr<TokenSteps> TokenSteps::of(const models::ModelSpec& model,
+                                           const std::string& tokens, const TokenRows& rows,
+                                           const backend::Backend& backend,
+                                           plan::PlanOptions options,
+                                           const plan::Variables& variables) {
+  const Shape sample = models::input_named(model, tokens).sample;
   const int64_t window = sample.rank() == 1 ? sample[0] : 0;
   if (window < 2) return nullptr;
-  const ModelGraph built = build_model(of_one_position(model, tokens, rows.count()));
+  const models::ModelGraph built =
+      models::build_model(of_one_position(model, tokens, rows.count()));
   std::optional<StepGraph> stepped =
       step_graph(built, input_of(built, tokens), window, rows.count(), rows.sources);
   if (!stepped) return nullptr;
-  const Rewritten fused = fuse_forward(stepped->graph);
+  const ops::Rewritten fused = ops::fuse_forward(stepped->graph);
   auto steps = std::unique_ptr<TokenSteps>(new TokenSteps());
   options.layout = "last";
   options.variables = &variables;
-  steps->plan_ = compile(fused.graph, backend, options);
+  steps->plan_ = plan::compile(fused.graph, backend, options);
   steps->rows_ = rows;
   steps->window_ = window;
   steps->token_ = final_of(fused, stepped->token);
@@ -111,19 +116,19 @@ std::unique_ptr<TokenSteps> TokenSteps::of(const ModelSpec& model, const std::st
                               kept.shape[1], size_of(kept.dtype),
                               std::vector<std::byte>(kept.bytes())});
   }
-  steps->executor_ = std::make_unique<Executor>(steps->plan_, backend);
+  steps->executor_ = std::make_unique<plan::Executor>(steps->plan_, backend);
   if (!stepped->source.valid()) return steps;
-  const Rewritten before = fuse_forward(stepped->before);
+  const ops::Rewritten before = ops::fuse_forward(stepped->before);
   steps->front_ = std::make_unique<Front>(
-      Front{compile(before.graph, backend, options), final_of(before, stepped->source)});
-  steps->front_->executor = std::make_unique<Executor>(steps->front_->plan, backend);
+      Front{plan::compile(before.graph, backend, options), final_of(before, stepped->source)});
+  steps->front_->executor = std::make_unique<plan::Executor>(steps->front_->plan, backend);
   steps->source_window_ = steps->front_->plan.desc(steps->front_->source).shape[1];
   for (const StepGraph::Crossing& crossing : stepped->crossings)
     steps->give(final_of(before, crossing.before), final_of(fused, crossing.input));
   return steps;
 }
 
-void TokenSteps::give(Value before, Value input) {
+void TokenSteps::give(graph::Value before, graph::Value input) {
   const TensorDesc& read = plan_.desc(input);
   const bool tokens_alone = read.shape.rank() == 2;
   check_layout(read, !tokens_alone);
@@ -133,8 +138,8 @@ void TokenSteps::give(Value before, Value input) {
                     std::vector<std::byte>(read.bytes())});
 }
 
-void TokenSteps::bind(const ReplicaState& model) {
-  for (Executor* executor : {executor_.get(), front_ ? front_->executor.get() : nullptr}) {
+void TokenSteps::bind(const plan::ReplicaState& model) {
+  for (plan::Executor* executor : {executor_.get(), front_ ? front_->executor.get() : nullptr}) {
     if (!executor) continue;
     executor->bind(model);
     executor->pack();
@@ -216,4 +221,4 @@ void TokenSteps::keep(std::span<const int32_t> from) {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -15,7 +15,7 @@
 #include "tutti/models/block/model.h"
 #include "tutti/plan/executor.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Sequences that are written in parallel.
 struct TokenRows {
@@ -29,12 +29,13 @@ class TokenSteps {
   /// Makes the steps for a model whose field `tokens` has a window of [T] per sample, and whose
   /// weights are laid out as in `variables`. Returns null where a token's result does not follow
   /// from stored keys and values: attention among tokens that is not causal or is masked.
-  static std::unique_ptr<TokenSteps> of(const ModelSpec& spec, const std::string& tokens,
-                                        const TokenRows& rows, const Backend& backend,
-                                        PlanOptions options, const Variables& variables);
+  static std::unique_ptr<TokenSteps> of(const models::ModelSpec& spec, const std::string& tokens,
+                                        const TokenRows& rows, const backend::Backend& backend,
+                                        plan::PlanOptions options,
+                                        const plan::Variables& variables);
   ~TokenSteps();
 
-  void bind(const ReplicaState& model);
+  void bind(const plan::ReplicaState& model);
   /// Discards all tokens.
   void begin() { count_ = 0; }
   /// Discards all tokens, and reads the other input, [sources, S].
@@ -54,18 +55,18 @@ class TokenSteps {
   struct Given;
   struct Front;
   TokenSteps();
-  void give(Value before, Value input);
+  void give(graph::Value before, graph::Value input);
   void take_made();
 
   TokenRows rows_;
   int64_t window_ = 0, source_window_ = 0, count_ = 0, vocabulary_ = 0;
-  Plan plan_;
-  Value token_, position_, seen_, logits_;
+  plan::Plan plan_;
+  graph::Value token_, position_, seen_, logits_;
   std::vector<int32_t> bound_tokens_, bound_positions_, bound_seen_;
   std::vector<Kept> layers_;
   std::vector<Given> given_;
   std::unique_ptr<Front> front_;  // null: nothing is computed beforehand
-  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<plan::Executor> executor_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -6,29 +6,29 @@
 #include "tutti/models/registry.h"
 #include "tutti/ops/fusion/fuse.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr const char* kTokensField = "tokens";
 
-ModelGraph built_for_evaluation(const ModelSpec& model) {
-  ModelSpec spec = model;
-  spec.mode = Mode::eval;
+models::ModelGraph built_for_evaluation(const models::ModelSpec& model) {
+  models::ModelSpec spec = model;
+  spec.mode = ops::Mode::eval;
   spec.batch = 1;
-  return build_model(spec);
+  return models::build_model(spec);
 }
 
 }  // namespace
 
-Translator::Translator(const ModelSpec& model, int64_t sources, const BeamSettings& beam,
-                       const Backend& backend, PlanOptions options)
+Translator::Translator(const models::ModelSpec& model, int64_t sources, const BeamSettings& beam,
+                       const backend::Backend& backend, plan::PlanOptions options)
     : rows_{.sources = sources, .copies = beam.size}, beam_(beam) {
-  const ModelGraph built = built_for_evaluation(model);
+  const models::ModelGraph built = built_for_evaluation(model);
   const auto reads = [&](const std::string& field) {
-    return std::ranges::find(built.inputs, field, &GraphInput::field) != built.inputs.end();
+    return std::ranges::find(built.inputs, field, &models::GraphInput::field) != built.inputs.end();
   };
   if (model.inputs.size() == 2 && model.input_field != kTokensField && reads(kTokensField)) {
-    plan_ = compile(fuse_forward(built.graph).graph, backend, options);
+    plan_ = plan::compile(ops::fuse_forward(built.graph).graph, backend, options);
     steps_ = TokenSteps::of(model, kTokensField, rows_, backend, options, plan_.variables);
   }
   if (!steps_ || steps_->source_window() == 0)
@@ -79,4 +79,4 @@ void Translator::write_some(std::span<const std::vector<int32_t>> sources,
   for (const BeamSearch& search : searches) written.push_back(search.best());
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

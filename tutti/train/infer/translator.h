@@ -11,7 +11,7 @@
 #include "tutti/train/infer/beam_search.h"
 #include "tutti/train/infer/token_steps.h"
 
-namespace tutti {
+namespace tutti::train {
 
 class Translator {
  public:
@@ -19,14 +19,14 @@ class Translator {
   /// token; `sources` of them are read in parallel. The search's longest is always T, whatever
   /// `beam` holds. Throws ConfigError if the model does not write one sequence from another. The
   /// backend must outlive this object.
-  Translator(const ModelSpec& model, int64_t sources, const BeamSettings& beam,
-             const Backend& backend, PlanOptions options);
+  Translator(const models::ModelSpec& model, int64_t sources, const BeamSettings& beam,
+             const backend::Backend& backend, plan::PlanOptions options);
 
-  const Variables& variables() const { return plan_.variables; }
+  const plan::Variables& variables() const { return plan_.variables; }
   int64_t vocabulary() const { return steps_->vocabulary(); }
   int64_t source_window() const { return steps_->source_window(); }
   /// Binds the weights of these variables, which every later call uses.
-  void bind(const ReplicaState& model) { steps_->bind(model); }
+  void bind(const plan::ReplicaState& model) { steps_->bind(model); }
   /// Returns, for each source of at most source_window() tokens, the best sequence that the search
   /// finds. A result does not depend on the other sources, up to rounding.
   std::vector<WrittenSequence> write(std::span<const std::vector<int32_t>> sources);
@@ -35,10 +35,10 @@ class Translator {
   void write_some(std::span<const std::vector<int32_t>> sources,
                   std::vector<WrittenSequence>& written);
 
-  Plan plan_;  // for a whole pass; defines the layout of weights
+  plan::Plan plan_;  // for a whole pass; defines the layout of weights
   TokenRows rows_;
   BeamSettings beam_;
   std::unique_ptr<TokenSteps> steps_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

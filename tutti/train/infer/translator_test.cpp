@@ -11,14 +11,14 @@
 #include "tutti/models/registry.h"
 #include "tutti/train/network/weights.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr int64_t kPairPositions = 9, kPairVocabulary = 13;
 constexpr int32_t kEndOfPairs = 12;
 
-ModelSpec small_pairs_model() {
-  ModelSpec model;
+models::ModelSpec small_pairs_model() {
+  models::ModelSpec model;
   model.name = "transformer-base";
   model.input = {kPairPositions};
   model.input_field = "source";
@@ -37,16 +37,17 @@ ModelSpec small_pairs_model() {
 /// Computes -log p of `written` and the end token after a source, by a whole pass of the network.
 class WholePass {
  public:
-  explicit WholePass(const ModelSpec& model) {
-    ModelSpec spec = model;
-    spec.mode = Mode::eval;
+  explicit WholePass(const models::ModelSpec& model) {
+    models::ModelSpec spec = model;
+    spec.mode = ops::Mode::eval;
     spec.batch = 1;
-    built_ = build_model(spec);
-    plan_ = compile(built_.graph, backend_, {.threads = 1, .layout = "last", .measure = false});
-    executor_ = std::make_unique<Executor>(plan_, backend_);
+    built_ = models::build_model(spec);
+    plan_ =
+        plan::compile(built_.graph, backend_, {.threads = 1, .layout = "last", .measure = false});
+    executor_ = std::make_unique<plan::Executor>(plan_, backend_);
   }
-  const Plan& plan() const { return plan_; }
-  void bind(const ReplicaState& model) {
+  const plan::Plan& plan() const { return plan_; }
+  void bind(const plan::ReplicaState& model) {
     executor_->bind(model);
     executor_->pack();
   }
@@ -60,7 +61,7 @@ class WholePass {
       if (i + 1 < kPairPositions) tokens[i + 1] = written[i];
     }
     if (written.size() < kPairPositions) next[written.size()] = kEndOfPairs;
-    for (const GraphInput& input : built_.inputs)
+    for (const models::GraphInput& input : built_.inputs)
       executor_->bind_input(input.value, input.field == "source"   ? read.data()
                                          : input.field == "tokens" ? tokens.data()
                                                                    : next.data());
@@ -72,14 +73,14 @@ class WholePass {
   }
 
  private:
-  CpuBackend backend_;
-  ModelGraph built_;
-  Plan plan_;
-  std::unique_ptr<Executor> executor_;
+  backend::CpuBackend backend_;
+  models::ModelGraph built_;
+  plan::Plan plan_;
+  std::unique_ptr<plan::Executor> executor_;
 };
 
 struct WithWeights {
-  CpuBackend backend;
+  backend::CpuBackend backend;
   WholePass whole;
   Weights weights;
 
@@ -139,8 +140,8 @@ TEST(Translator, ABeamAsWideAsTheVocabularyFindsTheBest) {
 }
 
 TEST(Translator, RefusesModelsOfOneText) {
-  const CpuBackend backend;
-  ModelSpec model;
+  const backend::CpuBackend backend;
+  models::ModelSpec model;
   model.name = "gpt2";
   model.input = {8};
   model.input_field = "tokens";
@@ -153,4 +154,4 @@ TEST(Translator, RefusesModelsOfOneText) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

@@ -9,7 +9,7 @@
 #include "tutti/data/pipeline/pipeline.h"
 #include "tutti/keep/named_tensor.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Supplies one rank; used by its thread.
 class BatchSource {
@@ -32,7 +32,7 @@ class BatchSource {
   virtual void learn(const std::function<const float*()>& /*prediction*/) {}
   /// Returns the state of this rank's micro-batches, f32, that a checkpoint must keep besides the
   /// step; a row each.
-  virtual std::vector<NamedTensor> state() const { return {}; }
+  virtual std::vector<keep::NamedTensor> state() const { return {}; }
 };
 
 /// For a rank that reads no part of a sample, such as the inner stages of a pipeline.
@@ -87,4 +87,4 @@ class DealtBatches final : public BatchSource {
   data::Pipeline pipeline_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -4,7 +4,7 @@
 
 #include "tutti/base/json.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Sums the seconds of events up to a step; later events are void.
@@ -18,8 +18,8 @@ double seconds_up_to(const std::vector<Event>& events, int64_t step) {
 
 }  // namespace
 
-EarlierPart earlier_part(const CheckpointInfo& checkpoint, const RunLog& log,
-                         const std::optional<Target>& target) {
+EarlierPart earlier_part(const keep::CheckpointInfo& checkpoint, const trace::RunLog& log,
+                         const std::optional<trace::Target>& target) {
   const auto metric = [&](const char* name) {
     const auto at = checkpoint.metrics.find(name);
     return at == checkpoint.metrics.end() ? 0.0 : at->second;
@@ -32,7 +32,8 @@ EarlierPart earlier_part(const CheckpointInfo& checkpoint, const RunLog& log,
   part.wall_seconds =
       std::max(part.wall_seconds, part.train_seconds + part.eval_seconds + part.checkpoint_seconds);
   // After a failure the clocks include steps that are computed again.
-  if (log.stop && log.stop->steps == checkpoint.step && log.stop->status != RunStatus::failed) {
+  if (log.stop && log.stop->steps == checkpoint.step &&
+      log.stop->status != trace::RunStatus::failed) {
     part.wall_seconds = log.stop->wall_seconds;
     part.train_seconds = log.stop->train_seconds;
     part.eval_seconds = log.stop->eval_seconds;
@@ -40,9 +41,9 @@ EarlierPart earlier_part(const CheckpointInfo& checkpoint, const RunLog& log,
   }
   part.tested = log.test && log.test->step == checkpoint.step;
   part.evaluated =
-      std::ranges::find(log.evals, checkpoint.step, &EvalRecord::step) != log.evals.end();
+      std::ranges::find(log.evals, checkpoint.step, &trace::EvalRecord::step) != log.evals.end();
   if (!target) return part;
-  for (const EvalRecord& eval : log.evals) {
+  for (const trace::EvalRecord& eval : log.evals) {
     const double value = eval.value(target->metric);
     if (eval.step > checkpoint.step || !target->reached_by(value)) continue;
     if (!part.reached) part.reached = {.epoch = eval.epoch, .value = value, .best = value};
@@ -77,4 +78,4 @@ EarlierPart earlier_part_from_text(const std::string& text) {
   return part;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -8,7 +8,7 @@
 #include "tutti/keep/checkpoint.h"
 #include "tutti/trace/record.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Readings at the step from which a run continues.
 struct EarlierPart {
@@ -29,11 +29,11 @@ inline constexpr const char *kWallSeconds = "wall_seconds", *kTrainSeconds = "tr
 /// orderly end at this step, that line gives the clocks; otherwise the checkpoint gives them, and
 /// the record gives the length of evaluations and checkpoints up to here. A branch has no record
 /// yet (an empty log): then only the checkpoint counts.
-EarlierPart earlier_part(const CheckpointInfo& checkpoint, const RunLog& log,
-                         const std::optional<Target>& target);
+EarlierPart earlier_part(const keep::CheckpointInfo& checkpoint, const trace::RunLog& log,
+                         const std::optional<trace::Target>& target);
 
 /// Converts for the other ranks, which need not see the record.
 std::string to_text(const EarlierPart& part);
 EarlierPart earlier_part_from_text(const std::string& text);
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -2,18 +2,18 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
-CheckpointInfo checkpoint_of(int64_t step) {
-  CheckpointInfo info{};
+keep::CheckpointInfo checkpoint_of(int64_t step) {
+  keep::CheckpointInfo info{};
   info.step = step;
   info.metrics = {{kWallSeconds, 11.5}, {kTrainSeconds, 8}};
   return info;
 }
 
-RunLog two_epochs() {
-  RunLog log;
+trace::RunLog two_epochs() {
+  trace::RunLog log;
   log.evals = {{.epoch = 1, .step = 4, .accuracy = 0.325, .seconds = 1},
                {.epoch = 2, .step = 8, .accuracy = 0.225, .seconds = 2},
                {.epoch = 3, .step = 12, .accuracy = 0.9, .seconds = 4}};
@@ -30,32 +30,35 @@ TEST(EarlierPart, AfterAKillTheRecordTellsWhatTheCheckpointCannot) {
 }
 
 TEST(EarlierPart, AfterAnOrderlyEndTheClocksStandAsItSays) {
-  RunLog log = two_epochs();
-  log.stop = RunStop{.steps = 8,
-                     .wall_seconds = 12,
-                     .train_seconds = 8.125,
-                     .eval_seconds = 3,
-                     .checkpoint_seconds = 0.875};
+  trace::RunLog log = two_epochs();
+  log.stop = trace::RunStop{.steps = 8,
+                            .wall_seconds = 12,
+                            .train_seconds = 8.125,
+                            .eval_seconds = 3,
+                            .checkpoint_seconds = 0.875};
   EXPECT_EQ(earlier_part(checkpoint_of(8), log, std::nullopt).wall_seconds, 12);
   EXPECT_EQ(earlier_part(checkpoint_of(8), log, std::nullopt).train_seconds, 8.125);
   EXPECT_EQ(earlier_part(checkpoint_of(4), log, std::nullopt).train_seconds, 8)
       << "it ended elsewhere";
-  log.stop->status = RunStatus::failed;
+  log.stop->status = trace::RunStatus::failed;
   EXPECT_EQ(earlier_part(checkpoint_of(8), log, std::nullopt).train_seconds, 8);
 }
 
 TEST(EarlierPart, OfABranchTheCheckpointAloneIsKnown) {
-  EXPECT_EQ(earlier_part(checkpoint_of(8), {}, Target{.value = 0.1}).wall_seconds, 11.5);
-  EXPECT_FALSE(earlier_part(checkpoint_of(8), {}, Target{.value = 0.1}).reached);
+  EXPECT_EQ(earlier_part(checkpoint_of(8), {}, trace::Target{.value = 0.1}).wall_seconds, 11.5);
+  EXPECT_FALSE(earlier_part(checkpoint_of(8), {}, trace::Target{.value = 0.1}).reached);
 }
 
 TEST(EarlierPart, TheFirstEvaluationThatReachedTheTarget) {
-  const EarlierPart part = earlier_part(checkpoint_of(8), two_epochs(), Target{.value = 0.3});
+  const EarlierPart part =
+      earlier_part(checkpoint_of(8), two_epochs(), trace::Target{.value = 0.3});
   ASSERT_TRUE(part.reached);
   EXPECT_EQ(part.reached->epoch, 1);
   EXPECT_EQ(part.reached->best, 0.325);
-  EXPECT_EQ(earlier_part(checkpoint_of(12), two_epochs(), Target{.value = 0.3}).reached->best, 0.9);
-  EXPECT_FALSE(earlier_part(checkpoint_of(8), two_epochs(), Target{.value = 0.5}).reached)
+  EXPECT_EQ(
+      earlier_part(checkpoint_of(12), two_epochs(), trace::Target{.value = 0.3}).reached->best,
+      0.9);
+  EXPECT_FALSE(earlier_part(checkpoint_of(8), two_epochs(), trace::Target{.value = 0.5}).reached)
       << "of a void step";
   EXPECT_FALSE(earlier_part(checkpoint_of(8), two_epochs(), std::nullopt).reached);
   const EarlierPart read = earlier_part_from_text(to_text(part));
@@ -68,4 +71,4 @@ TEST(EarlierPart, TheFirstEvaluationThatReachedTheTarget) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

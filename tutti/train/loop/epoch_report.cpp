@@ -13,7 +13,7 @@
 #include "tutti/train/loop/job_time.h"
 #include "tutti/train/loop/run_report.h"
 
-namespace tutti {
+namespace tutti::train {
 
 void RunReport::report_stages() {
   const int64_t steps = run_.epoch.steps;
@@ -23,13 +23,14 @@ void RunReport::report_stages() {
   const auto own = static_cast<size_t>(run_.shape.grid.stage());
   sums[own] = run_.epoch.times.compute;
   sums[stages + own] = run_.epoch.times.comm_exposed;
-  sums[2 * stages + own] = static_cast<double>(peak_resident_bytes());
+  sums[2 * stages + own] = static_cast<double>(device::peak_resident_bytes());
   run_.comm.sum(sums);
   if (!run_.first()) return;
-  StagesRecord line{.epoch = (run_.step - 1) / run_.shape.steps_per_epoch() + 1,
-                    .step = run_.step,
-                    .micro_batches = run_.shape.accumulate,
-                    .bubble = pipeline_bubble(run_.shape.grid.stages(), run_.shape.accumulate)};
+  trace::StagesRecord line{
+      .epoch = (run_.step - 1) / run_.shape.steps_per_epoch() + 1,
+      .step = run_.step,
+      .micro_batches = run_.shape.accumulate,
+      .bubble = split::pipeline_bubble(run_.shape.grid.stages(), run_.shape.accumulate)};
   std::string words;
   for (size_t stage = 0; stage < stages; ++stage) {
     const double of_step = 1e3 / static_cast<double>(run_.shape.grid.groups() * steps);
@@ -54,7 +55,7 @@ void RunReport::report_data() {
       sums.push_back(x);
   sums.push_back(static_cast<double>(run_.spec.read_counts->left_out()));
   run_.comm.sum(sums);
-  DataRecord line{
+  trace::DataRecord line{
       .epoch = (run_.step + run_.shape.steps_per_epoch() - 1) / run_.shape.steps_per_epoch(),
       .step = run_.step,
       .left_out = static_cast<int64_t>(sums.back())};
@@ -99,30 +100,31 @@ void RunReport::report_compression() {
 
 void RunReport::report_machine(bool ends) {
   constexpr double kLeastSeconds = 1;  // shorter epochs share a line
-  ProcessorTime time = processor_time_of_job(run_.comm, *watch_);
+  device::ProcessorTime time = processor_time_of_job(run_.comm, *watch_);
   if (!run_.first()) return;
-  const ProcessorTime now = time;
+  const device::ProcessorTime now = time;
   time -= machine_recorded_;
   if (time.seconds < kLeastSeconds && !ends) return;
   machine_recorded_ = now;
-  const MachineUse use = time.shares();
-  double load = kNotMeasured;
+  const trace::MachineUse use = time.shares();
+  double load = trace::kNotMeasured;
   std::ifstream("/proc/loadavg") >> load;
   run_.reporter->record().append(
-      MachineRecord{.epoch = (run_.step - 1) / run_.shape.steps_per_epoch() + 1,
-                    .step = run_.step,
-                    .seconds = use.seconds,
-                    .other_work = use.other_work,
-                    .steal = use.steal,
-                    .throttled = use.throttled,
-                    .load = load});
+      trace::MachineRecord{.epoch = (run_.step - 1) / run_.shape.steps_per_epoch() + 1,
+                           .step = run_.step,
+                           .seconds = use.seconds,
+                           .other_work = use.other_work,
+                           .steal = use.steal,
+                           .throttled = use.throttled,
+                           .load = load});
   if (!ends) return;
-  for (const auto share : {&MachineUse::other_work, &MachineUse::steal, &MachineUse::throttled}) {
-    MachineUse one;  // a line each, so that no line is long
+  for (const auto share :
+       {&trace::MachineUse::other_work, &trace::MachineUse::steal, &trace::MachineUse::throttled}) {
+    trace::MachineUse one;  // a line each, so that no line is long
     one.*share = now.shares().*share;
-    if (const std::string sentence = disturbance_sentence(one); !sentence.empty())
+    if (const std::string sentence = trace::disturbance_sentence(one); !sentence.empty())
       log::info("{}", sentence);
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -8,7 +8,7 @@
 #include "tutti/base/log.h"
 #include "tutti/train/settings/units.h"
 
-namespace tutti {
+namespace tutti::train {
 
 namespace {
 
@@ -40,7 +40,7 @@ Evaluation::Evaluation(Running& run)
                                .losses = losses_ ? &*losses_ : nullptr},
                      run.goal.goal.metrics);
   if (run.training->weights().average() || run.rounds->has_model())
-    shown_ = Buffer(run.network().training.variables.parameter_bytes);
+    shown_ = device::Buffer(run.network().training.variables.parameter_bytes);
   evaluator_->bind({.parameters = weights(),
                     .tables = run.training->weights().tables(),
                     .statistics = averaged_.data()});
@@ -66,7 +66,7 @@ void Evaluation::average_statistics() {
 void Evaluation::gather_weights() {
   const Weights& weights = run_.training->weights();
   if (shown_.bytes() == 0) return;
-  const Variables& variables = weights.variables();
+  const plan::Variables& variables = weights.variables();
   if (run_.rounds->has_model())
     run_.rounds->model(
         {reinterpret_cast<float*>(shown_.data()), variables.trained_bytes / sizeof(float)});
@@ -105,7 +105,7 @@ void Evaluation::require_finite_loss() {
 bool Evaluation::evaluate() {
   const auto began = RunClock::Clock::now();
   const double train_seconds = run_.clock.train();
-  const ScopedSpan span = run_.span("evaluate");
+  const trace::ScopedSpan span = run_.span("evaluate");
   run_.settle();
   gather();
   const Quality all =
@@ -127,12 +127,12 @@ bool Evaluation::evaluate() {
   if (!all.exact()) text += fmt::format(", auc in {} bins", ScoreBins::kBins);
   if (const std::string word = all.undefined(); !word.empty()) text += "; " + word;
   if (!run_.first()) return best;
-  EvalRecord line{.epoch = run_.epochs_done(),
-                  .step = run_.step,
-                  .samples = all.samples(),
-                  .seconds = seconds,
-                  .wall_seconds = run_.clock.wall(),
-                  .train_seconds = train_seconds};
+  trace::EvalRecord line{.epoch = run_.epochs_done(),
+                         .step = run_.step,
+                         .samples = all.samples(),
+                         .seconds = seconds,
+                         .wall_seconds = run_.clock.wall(),
+                         .train_seconds = train_seconds};
   if (const auto seconds_there = run_.rounds->virtual_seconds())
     line.virtual_seconds = *seconds_there;
   for (const auto& [name, value] : run_.goal.metrics) line.set(name, value);
@@ -141,12 +141,12 @@ bool Evaluation::evaluate() {
   run_.display.note(fmt::format("epoch {:.2f}: {} {} ({} samples in {:.1f} s)", run_.epochs_done(),
                                 run_.spec.data.judge_name(), text, line.samples, seconds));
   if (run_.goal.reached)
-    run_.reporter->record().append(TargetReached{.epoch = run_.epochs_done(),
-                                                 .step = run_.step,
-                                                 .wall_seconds = line.wall_seconds,
-                                                 .train_seconds = train_seconds,
-                                                 .value = run_.goal.quality()});
+    run_.reporter->record().append(trace::TargetReached{.epoch = run_.epochs_done(),
+                                                        .step = run_.step,
+                                                        .wall_seconds = line.wall_seconds,
+                                                        .train_seconds = train_seconds,
+                                                        .value = run_.goal.quality()});
   return best;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -10,7 +10,7 @@
 #include "tutti/train/loop/evaluator.h"
 #include "tutti/train/loop/running.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Not thread-safe; used by the thread that uses the communicator.
 class Evaluation {
@@ -41,11 +41,11 @@ class Evaluation {
   int64_t take_tested_weights(std::optional<ModelWeights>& best);
 
   Running& run_;
-  Buffer averaged_;  // batch-norm statistics over all replicas
-  Buffer shown_;     // weights that represent the run, with frozen ones; empty: the step's own
-  ReplicaAverage average_;
+  device::Buffer averaged_;  // batch-norm statistics over all replicas
+  device::Buffer shown_;  // weights that represent the run, with frozen ones; empty: the step's own
+  exchange::ReplicaAverage average_;
   std::optional<data::SampleWriter> writer_, losses_;
   std::optional<Evaluator> evaluator_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -4,7 +4,7 @@
 
 #include "tutti/train/network/plain_copy.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 Shape sample_of(const TensorDesc& desc) {
@@ -49,13 +49,13 @@ Evaluator::Evaluator(const Evaluated& what, std::span<const std::shared_ptr<cons
   if (what.losses) losses_.emplace(what.network.own_losses->plan, what.backend);
 }
 
-void Evaluator::bind(const ReplicaState& model) {
+void Evaluator::bind(const plan::ReplicaState& model) {
   executor_.bind(model);
   if (losses_) losses_->bind(model);
 }
 
 void Evaluator::add_losses(int64_t samples, int readers, Quality& quality) {
-  const PartGrid& grid = what_.network.grid;
+  const split::PartGrid& grid = what_.network.grid;
   const OwnLosses& own = *what_.network.own_losses;
   data::PipelineSpec spec;
   spec.threads = readers;
@@ -70,13 +70,14 @@ void Evaluator::add_losses(int64_t samples, int readers, Quality& quality) {
       losses_->bind_input(own.inputs[i].value, batch.tensors[i]);
     losses_->run({});
     double sum = 0;
-    for (const Value loss : own.losses) sum += *static_cast<const float*>(losses_->result(loss));
+    for (const graph::Value loss : own.losses)
+      sum += *static_cast<const float*>(losses_->result(loss));
     quality.add_losses(sum);
   }
 }
 
 const float* Evaluator::prediction(size_t output) {
-  const Value value = what_.network.predictions[output];
+  const graph::Value value = what_.network.predictions[output];
   const TensorDesc& desc = what_.network.plan.desc(value);
   const auto* x = static_cast<const float*>(executor_.result(value));
   if (desc.layout.is_plain() || desc.shape.rank() == 2) return x;
@@ -202,8 +203,8 @@ int64_t Evaluator::passes_of_all(int64_t samples) const {
 
 /// Runs a pass without samples of its own, to answer lookups that others wait for.
 void Evaluator::run_for_others() {
-  std::vector<Buffer> nothing;
-  for (const GraphInput& input : what_.network.inputs) {
+  std::vector<device::Buffer> nothing;
+  for (const models::GraphInput& input : what_.network.inputs) {
     nothing.emplace_back(what_.network.plan.desc(input.value).bytes());
     executor_.bind_input(input.value, nothing.back().data());
   }
@@ -240,4 +241,4 @@ void Evaluator::predict(int64_t samples, int readers, const TakePredictions& tak
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -13,12 +13,12 @@
 #include "tutti/train/network/network.h"
 #include "tutti/train/step/part_exchange.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// The inputs of an evaluator; all of them must outlive it.
 struct Evaluated {
   const EvaluationNetwork& network;
-  const Backend& backend;
+  const backend::Backend& backend;
   comm::Communicator& communicator;
   const data::Dataset& dataset;
   const data::SampleWriter& writer;  ///< fills the tensors of network.batch()
@@ -39,7 +39,7 @@ class Evaluator {
   Evaluator(const Evaluated& what, std::span<const std::shared_ptr<const Metric>> metrics);
 
   /// Binds the weights and statistics that every later run uses.
-  void bind(const ReplicaState& model);
+  void bind(const plan::ReplicaState& model);
   /// Collective. Returns the quality over the first `samples` of the data set, each counted once,
   /// on all ranks; a group's last batch may be partial. If `keep` is not null, it receives each of
   /// the network's predictions for this group's samples in the plain layout and the data's units
@@ -76,12 +76,12 @@ class Evaluator {
   void add_losses(int64_t samples, int readers, Quality& quality);
 
   const Evaluated what_;
-  Executor executor_;
-  std::optional<Executor> losses_;
+  plan::Executor executor_;
+  std::optional<plan::Executor> losses_;
   PartExchange parts_;
   std::vector<std::shared_ptr<const Metric>> metrics_;
   std::vector<std::vector<float>> plain_, restored_, restored_target_, shifted_,
       shifted_target_;  ///< by prediction
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

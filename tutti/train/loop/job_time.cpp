@@ -8,9 +8,10 @@
 
 #include "tutti/base/numeric/hash.h"
 
-namespace tutti {
+namespace tutti::train {
 
-ProcessorTime processor_time_of_job(comm::Communicator& communicator, const MachineWatch& watch) {
+device::ProcessorTime processor_time_of_job(comm::Communicator& communicator,
+                                            const device::MachineWatch& watch) {
   struct Place {
     uint64_t processors, process;
   };
@@ -18,7 +19,7 @@ ProcessorTime processor_time_of_job(comm::Communicator& communicator, const Mach
   const Place own{fnv1a(fmt::format("{} {}", host, fmt::join(watch.processors(), ","))),
                   fnv1a(fmt::format("{} {}", host, getpid()))};
   const std::vector<Place> all = communicator.allgather_value(own);
-  ProcessorTime time = watch.so_far().shared_by(
+  device::ProcessorTime time = watch.so_far().shared_by(
       static_cast<double>(std::ranges::count(all, own.processors, &Place::processors)));
   time.own /= static_cast<double>(std::ranges::count(all, own.process, &Place::process));
   std::array<double, 7> sums{time.there,
@@ -38,4 +39,4 @@ ProcessorTime processor_time_of_job(comm::Communicator& communicator, const Mach
           .seconds = sums[6]};
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

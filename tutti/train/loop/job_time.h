@@ -4,11 +4,12 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/device/cpu/machine_watch.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Collective. Returns the use of the ranks' processors since the watches were made. Each processor
 /// counts once even if several ranks run on it, and each process once even if it holds several
 /// ranks; `seconds` is the ranks' mean.
-ProcessorTime processor_time_of_job(comm::Communicator& communicator, const MachineWatch& watch);
+device::ProcessorTime processor_time_of_job(comm::Communicator& communicator,
+                                            const device::MachineWatch& watch);
 
-}  // namespace tutti
+}  // namespace tutti::train

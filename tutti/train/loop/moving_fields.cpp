@@ -7,7 +7,7 @@
 #include "tutti/base/numeric/rng.h"
 #include "tutti/data/neurons/neuron_set.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr const char *kCanvas = "seeds/canvas", *kPlace = "seeds/place", *kTaken = "seeds/taken";
@@ -30,19 +30,21 @@ int64_t number_from_floats(const float* in) {
   return number;
 }
 
-NamedTensor zeroed(const char* name, const Shape& shape) {
+keep::NamedTensor zeroed(const char* name, const Shape& shape) {
   return {name,
           {DType::f32, shape, {}},
           std::vector<std::byte>(static_cast<size_t>(shape.elements()) * sizeof(float))};
 }
-float* numbers_of(NamedTensor& tensor) { return reinterpret_cast<float*>(tensor.bytes.data()); }
+float* numbers_of(keep::NamedTensor& tensor) {
+  return reinterpret_cast<float*>(tensor.bytes.data());
+}
 
 /// Reads one of the `rows` of a rank's tensor.
-std::vector<float> micro_batch_row(const SafetensorsFile& file, const char* name, int row, int rows,
-                                   size_t count) {
-  const SafetensorsFile::Entry* entry = file.find(name);
+std::vector<float> micro_batch_row(const keep::SafetensorsFile& file, const char* name, int row,
+                                   int rows, size_t count) {
+  const keep::SafetensorsFile::Entry* entry = file.find(name);
   const uint64_t bytes = count * sizeof(float), from = static_cast<uint64_t>(row) * bytes;
-  if (!entry || entry->type != SafetensorsFile::Type::f32 || row >= rows ||
+  if (!entry || entry->type != keep::SafetensorsFile::Type::f32 || row >= rows ||
       entry->end - entry->begin != static_cast<uint64_t>(rows) * bytes)
     throw ConfigError(fmt::format(
         "the checkpoint has no {} numbers '{}' of micro-batch {}: it is of another tracing.fov, "
@@ -82,7 +84,7 @@ std::vector<data::BatchField> canvas_fields(const std::vector<data::BatchField>&
 
 MovingFields::MovingFields(MovingFieldsSpec spec, std::vector<data::BatchField> batch,
                            const data::Dataset& canvases, data::SampleWriter writer,
-                           const ReplicaMap& micro_batches)
+                           const exchange::ReplicaMap& micro_batches)
     : spec_(std::move(spec)), batch_(std::move(batch)), canvases_(canvases),
       writer_(std::move(writer)), micro_batches_(micro_batches),
       sampler_({.seed = spec_.seed,
@@ -144,13 +146,13 @@ void MovingFields::begin() {
       take_next(micro_batch, seed);
 }
 
-void MovingFields::restore(RankFileReader& files, const ReplicaMap& before) {
+void MovingFields::restore(keep::RankFileReader& files, const exchange::ReplicaMap& before) {
   const auto voxels = static_cast<size_t>(voxels_of(wide_)), places = static_cast<size_t>(places_);
   for (int micro_batch = 0; micro_batch < micro_batches_.local_count(); ++micro_batch) {
     const int global = micro_batches_.replica(micro_batch), owner = before.owner(global),
               begin = before.first()[static_cast<size_t>(owner)], row = global - begin,
               rows = before.first()[static_cast<size_t>(owner) + 1] - begin;
-    const SafetensorsFile& file = files.file(owner);
+    const keep::SafetensorsFile& file = files.file(owner);
     const std::vector<float> logits = micro_batch_row(file, kCanvas, row, rows, places * voxels),
                              place =
                                  micro_batch_row(file, kPlace, row, rows, places * kPlaceNumbers),
@@ -234,9 +236,9 @@ void MovingFields::take(const float* y) {
   }
 }
 
-std::vector<NamedTensor> MovingFields::state() const {
+std::vector<keep::NamedTensor> MovingFields::state() const {
   const int64_t micro_batches = std::ssize(flights_), voxels = voxels_of(wide_);
-  std::vector<NamedTensor> tensors = {
+  std::vector<keep::NamedTensor> tensors = {
       zeroed(kCanvas, {micro_batches, places_, voxels}),
       zeroed(kPlace, {micro_batches, places_, static_cast<int64_t>(kPlaceNumbers)}),
       zeroed(kTaken, {micro_batches, static_cast<int64_t>(kTakenNumbers)})};
@@ -255,4 +257,4 @@ std::vector<NamedTensor> MovingFields::state() const {
   return tensors;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -22,7 +22,7 @@
 #include "tutti/keep/rank_file.h"
 #include "tutti/train/loop/batch_source.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Voxels along z, y and x.
 using Move3 = std::array<int64_t, 3>;
@@ -49,13 +49,13 @@ class MovingFields final : public BatchSource {
   /// micro-batches. `canvases` must outlive this object.
   MovingFields(MovingFieldsSpec spec, std::vector<data::BatchField> batch,
                const data::Dataset& canvases, data::SampleWriter writer,
-               const ReplicaMap& micro_batches);
+               const exchange::ReplicaMap& micro_batches);
 
   /// Call one of these once, before anything else. All places take their first seeds, or those of a
   /// checkpoint whose micro-batches were on the ranks that `before` gives. Throws ConfigError if it
   /// has none.
   void begin();
-  void restore(RankFileReader& files, const ReplicaMap& before);
+  void restore(keep::RankFileReader& files, const exchange::ReplicaMap& before);
 
   const data::Batch& next() override;
   double last_wait_seconds() const override { return last_wait_; }
@@ -65,7 +65,7 @@ class MovingFields final : public BatchSource {
   /// Returns "seeds/canvas" [M, places, voxels], "seeds/place" [M, places, 4] and "seeds/taken"
   /// [M, 3] for M local micro-batches. A number below 2^48 is stored as three of 16 bits, the least
   /// significant first; the fourth number of a place is the move.
-  std::vector<NamedTensor> state() const override;
+  std::vector<keep::NamedTensor> state() const override;
 
   /// The position of a local micro-batch's place: its seed's number in the stream, and its current
   /// move.
@@ -101,7 +101,7 @@ class MovingFields final : public BatchSource {
   const std::vector<data::BatchField> batch_;
   const data::Dataset& canvases_;
   const data::SampleWriter writer_;
-  const ReplicaMap micro_batches_;
+  const exchange::ReplicaMap micro_batches_;
   const data::Sampler sampler_;  // samples single seeds
   const std::vector<Move3> moves_;
   Move3 view_{}, wide_{};
@@ -117,4 +117,4 @@ class MovingFields final : public BatchSource {
   double last_wait_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

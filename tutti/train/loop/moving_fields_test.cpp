@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr Move3 kView{3, 5, 3}, kDeltas{1, 2, 1}, kWide{5, 9, 5};
@@ -42,7 +42,7 @@ std::vector<data::BatchField> batch_fields(Layout layout = {}) {
   return fields;
 }
 
-MovingFields fields_on(const Numbered& canvases, const ReplicaMap& micro_batches,
+MovingFields fields_on(const Numbered& canvases, const exchange::ReplicaMap& micro_batches,
                        Layout layout = {}) {
   const std::vector<data::BatchField> batch = batch_fields(layout);
   const std::vector<data::BatchField> wide = canvas_fields(batch, canvases);
@@ -91,7 +91,7 @@ TEST(ShuffledMoves, AreAllOfThemInAnOrderOfTheSeed) {
 
 TEST(MovingFields, GoWhereAnIndependentProgramGoes) {
   const Numbered canvases;
-  const ReplicaMap micro_batches(2, 1, 0);
+  const exchange::ReplicaMap micro_batches(2, 1, 0);
   for (const Layout layout : {Layout::plain(), Layout::channels_last(5)}) {
     MovingFields fields = fields_on(canvases, micro_batches, layout);
     fields.begin();
@@ -139,4 +139,4 @@ TEST(MovingFields, GoWhereAnIndependentProgramGoes) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

@@ -5,14 +5,14 @@
 #include "tutti/base/log.h"
 #include "tutti/train/loop/run_report.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr const char* kNoise = "noise";
 
 }  // namespace
 
-void RunReport::start_noise(const Checkpoint* resumed) {
+void RunReport::start_noise(const keep::Checkpoint* resumed) {
   NoiseMeter* const meter = run_.exchange().noise();
   if (meter == nullptr) return;
   const std::map<std::string, double> metrics =
@@ -36,14 +36,14 @@ void RunReport::report_noise() {
   if (meter == nullptr || !meter->any()) return;
   const NoiseMeter::Reading reading = meter->read();
   noise_.add(reading.all, reading.steps);
-  NoiseRecord line{.epoch = (run_.step - 1) / run_.shape.steps_per_epoch() + 1,
-                   .step = run_.step,
-                   .measured = reading.steps,
-                   .small_squares = reading.small_squares,
-                   .large_squares = reading.large_squares,
-                   .signal = reading.all.signal,
-                   .noise = reading.all.noise,
-                   .critical_batch = noise_.critical_batch()};
+  trace::NoiseRecord line{.epoch = (run_.step - 1) / run_.shape.steps_per_epoch() + 1,
+                          .step = run_.step,
+                          .measured = reading.steps,
+                          .small_squares = reading.small_squares,
+                          .large_squares = reading.large_squares,
+                          .signal = reading.all.signal,
+                          .noise = reading.all.noise,
+                          .critical_batch = noise_.critical_batch()};
   for (size_t i = 0; i < layer_noise_.size(); ++i) {
     layer_noise_[i].add(reading.layers[i], reading.steps);
     line.layers[meter->names()[i]] = layer_noise_[i].critical_batch();
@@ -57,4 +57,4 @@ void RunReport::log_noise() const {
               run_.shape.batch.global);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace tutti {
+namespace tutti::train {
 
 void Patience::add(double value) {
   const double gain = metric_->higher_is_better() ? value - best_ : best_ - value;
@@ -33,4 +33,4 @@ void Patience::restore(const std::string& name, const std::map<std::string, doub
   if (any_) best_ = best->second;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

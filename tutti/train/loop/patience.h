@@ -7,7 +7,7 @@
 
 #include "tutti/train/metrics/metrics.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Counts evaluations since the last that exceeded the best one before by more than
 /// `min_improvement`. A function of the values alone, so it is the same on every rank.
@@ -37,4 +37,4 @@ class Patience {
   int64_t waited_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

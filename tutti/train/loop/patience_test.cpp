@@ -9,18 +9,18 @@
 
 #include "tutti/train/loop/plateau.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Returns a classifier's metric.
 std::shared_ptr<const Metric> metric_named(std::string_view name) {
-  for (const auto& metric : metrics_of({.task = TaskKind::classify, .classes = 10}))
+  for (const auto& metric : metrics_of({.task = models::TaskKind::classify, .classes = 10}))
     if (metric->name() == name) return metric;
   return nullptr;
 }
 
-RunConfig with_patience() {
-  RunConfig config;
+config::RunConfig with_patience() {
+  config::RunConfig config;
   config.run.min_improvement = 0.01;
   config.schedule.patience = 2;
   config.schedule.gamma = 0.5;
@@ -29,7 +29,7 @@ RunConfig with_patience() {
 }
 
 TEST(Patience, CountsSinceTheLastValueThatWasBetterByMoreThanTheLeast) {
-  const RunConfig config = with_patience();
+  const config::RunConfig config = with_patience();
   const auto metric = metric_named("accuracy");
   Patience patience(*metric, config.run.min_improvement);
   const double values[] = {0.5, 0.505, 0.509, 0.52, 0.4, NAN, 0.54};
@@ -62,7 +62,7 @@ TEST(Patience, GoesOnWhereACheckpointWasAndAnewWithAnotherMetric) {
 }
 
 TEST(Plateau, FallsAfterEachWaitDownToTheLeast) {
-  const RunConfig config = with_patience();
+  const config::RunConfig config = with_patience();
   const auto metric = metric_named("accuracy");
   Plateau plateau(*metric, config);
   std::vector<double> factors;
@@ -74,7 +74,7 @@ TEST(Plateau, FallsAfterEachWaitDownToTheLeast) {
 }
 
 TEST(Plateau, GoesOnWhereACheckpointWas) {
-  const RunConfig config = with_patience();
+  const config::RunConfig config = with_patience();
   const auto metric = metric_named("accuracy");
   Plateau whole(*metric, config);
   const std::vector<double> values = {0.5, 0.5, 0.5, 0.5, 0.6, 0.5, 0.5};
@@ -91,4 +91,4 @@ TEST(Plateau, GoesOnWhereACheckpointWas) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr const char *kPlateau = "plateau", *kPlateauFactor = "plateau.factor";
@@ -29,4 +29,4 @@ void Plateau::restore(const std::map<std::string, double>& metrics) {
   if (factor != metrics.end()) factor_ = factor->second;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

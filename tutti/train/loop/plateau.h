@@ -7,14 +7,14 @@
 #include "tutti/config/config.h"
 #include "tutti/train/loop/patience.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// The factor begins at 1. After every `patience` evaluations without an improvement it is
 /// multiplied by `gamma`, but does not fall below `least`. Evaluations have the same value on every
 /// rank, and so does the factor.
 class Plateau {
  public:
-  Plateau(const Metric& metric, const RunConfig& config)
+  Plateau(const Metric& metric, const config::RunConfig& config)
       : patience_(metric, config.run.min_improvement), limit_(config.schedule.patience),
         gamma_(config.schedule.gamma), least_(config.schedule.final_factor) {}
 
@@ -32,4 +32,4 @@ class Plateau {
   double gamma_, least_, factor_ = 1;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

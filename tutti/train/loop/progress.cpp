@@ -8,7 +8,7 @@
 #include "tutti/base/log.h"
 #include "tutti/base/visible.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr const char* kEraseLine = "\x1b[2K";
@@ -143,4 +143,4 @@ void ProgressDisplay::clear() {
   std::fflush(s_.out);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

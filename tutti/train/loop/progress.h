@@ -10,7 +10,7 @@
 
 #include "tutti/base/visible.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// The progress of a run. Rates and times cover the steps since the last report.
 struct ProgressState {
@@ -79,4 +79,4 @@ class ProgressDisplay {
   double last_drawn_s_ = -1e9;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

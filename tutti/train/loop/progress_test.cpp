@@ -8,7 +8,7 @@
 
 #include "tutti/base/log.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 ProgressState half_way() {
@@ -143,4 +143,4 @@ TEST(Progress, NotesAreKeptAndQuietIsQuiet) {
   EXPECT_EQ(terminal.text(), "");
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

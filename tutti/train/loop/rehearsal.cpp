@@ -15,7 +15,7 @@
 #include "tutti/train/settings/sync_scheme.h"
 #include "tutti/train/step/step_settings.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Passes the first samples of a part of the data through the readers' processing, without random
@@ -34,25 +34,25 @@ int64_t read_some(const RehearsalSpec& spec, const data::Dataset& set,
 
 }  // namespace
 
-int replicas_of_job(const RunConfig& config, int ranks, const comm::Machine* machine) {
+int replicas_of_job(const config::RunConfig& config, int ranks, const comm::Machine* machine) {
   const int workers = worker_ranks(config, ranks);
-  const PartGrid grid = part_grid(config.parallel, workers, 0);
-  const int64_t replicas = replica_count(config.run, grid.groups());
+  const split::PartGrid grid = part_grid(config.parallel, workers, 0);
+  const int64_t replicas = config::replica_count(config.run, grid.groups());
   grid.require_own_ranks(replicas);
   check_served_job(config, replicas, workers, machine);
   return static_cast<int>(replicas);
 }
 
 Rehearsal rehearse(const RehearsalSpec& spec) {
-  const RunConfig& config = spec.config;
+  const config::RunConfig& config = spec.config;
   Rehearsal run;
   run.replicas = replicas_of_job(config, spec.ranks, spec.machine);
   const int ranks = worker_ranks(config, spec.ranks);
-  const PartGrid grid = part_grid(config.parallel, ranks, 0);
+  const split::PartGrid grid = part_grid(config.parallel, ranks, 0);
   const int gradients = static_cast<int>(gradients_of_step(config, run.replicas));
-  run.batch = batch_sizes(config.batch, gradients);
+  run.batch = config::batch_sizes(config.batch, gradients);
   const bool has_clock = spec.machine != nullptr;
-  const ReplicaMap replicas(has_clock ? gradients : run.replicas, grid.groups(), 0);
+  const exchange::ReplicaMap replicas(has_clock ? gradients : run.replicas, grid.groups(), 0);
   const data::Sampler sampler(
       {.seed = static_cast<uint64_t>(config.run.seed),
        .size = spec.data.train->size(),
@@ -63,7 +63,7 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
        .file_samples = samples_of_files(config, *spec.data.train),
        .strict = config.data.strict,
        .spacing = spec.data.train->spacing(),
-       .anywhere = config.data.windows == TextWindows::random});
+       .anywhere = config.data.windows == config::TextWindows::random});
   run.steps_per_epoch = sampler.steps_per_epoch();
   run.steps = total_steps(config.run, run.steps_per_epoch);
   const LearningRateSchedule schedule =
@@ -95,4 +95,4 @@ Rehearsal rehearse(const RehearsalSpec& spec) {
   return run;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -8,15 +8,15 @@
 #include "tutti/config/config.h"
 #include "tutti/train/settings/run_data.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// The run to rehearse; `ranks` need not exist.
 struct RehearsalSpec {
-  const RunConfig& config;  ///< validated; run.threads chosen
+  const config::RunConfig& config;  ///< validated; run.threads chosen
   int ranks = 1;
   int ranks_per_node = 1;  ///< the first so many are on node 0, the next on node 1
   RunData data;
-  const Backend& backend;
+  const backend::Backend& backend;
   const comm::Machine* machine = nullptr;  ///< for a replay
   bool resumes = false;                    ///< from a checkpoint: model.weights is not read
   /// If several processes rehearse together, only the first one warns and reads samples.
@@ -31,7 +31,7 @@ inline constexpr int64_t kRehearsedSamples = 16;
 /// The properties of the rehearsed run.
 struct Rehearsal {
   int replicas = 1;
-  BatchSizes batch{};
+  config::BatchSizes batch{};
   int64_t steps_per_epoch = 0, steps = 0;
   int64_t parameters = 0;
   int64_t samples_read = 0;  ///< over all parts
@@ -39,7 +39,7 @@ struct Rehearsal {
 
 /// Returns the number of replicas in a job of that many ranks, including servers. Throws
 /// ConfigError if the configuration does not fit that number. `machine` is null without a replay.
-int replicas_of_job(const RunConfig& config, int ranks, const comm::Machine* machine);
+int replicas_of_job(const config::RunConfig& config, int ranks, const comm::Machine* machine);
 
 /// Divides the batch among replicas and ranks, makes the order of the samples, the schedule and the
 /// augmentation, builds the model and compiles it as one rank would, without measuring, and reads
@@ -47,4 +47,4 @@ int replicas_of_job(const RunConfig& config, int ranks, const comm::Machine* mac
 /// that train() would throw.
 Rehearsal rehearse(const RehearsalSpec& spec);
 
-}  // namespace tutti
+}  // namespace tutti::train

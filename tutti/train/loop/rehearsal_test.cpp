@@ -10,7 +10,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/patience.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// A reader that is left behind in read() must not use the data set afterwards.
@@ -36,14 +36,14 @@ class HangingDataset final : public data::Dataset {
 };
 
 TEST(Rehearsal, ReadsAsTrainingDoesAndGivesUpOnAFileSystemThatHangs) {
-  RunConfig config;
+  config::RunConfig config;
   config.model.name = "mlp";
   config.run.threads = 1;
   config.run.epochs = 1;
   config.batch.global = 4;
   config.data.transforms = {"image: divide 255"};
   const HangingDataset set;
-  const CpuBackend backend;
+  const backend::CpuBackend backend;
   RehearsalSpec spec{.config = config, .data = {.train = &set, .test = &set}, .backend = backend};
   reads_hang = false;
   EXPECT_EQ(rehearse(spec).samples_read, 2 * kRehearsedSamples);
@@ -59,4 +59,4 @@ TEST(Rehearsal, ReadsAsTrainingDoesAndGivesUpOnAFileSystemThatHangs) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

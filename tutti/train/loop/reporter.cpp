@@ -10,26 +10,27 @@
 #include "tutti/comm/control/agree.h"
 #include "tutti/keep/durable_file.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
-std::string record_path(const RunPlace& place) {
-  return (std::filesystem::path(place.directory) / kRecordFile).string();
+std::string record_path(const keep::RunPlace& place) {
+  return (std::filesystem::path(place.directory) / trace::kRecordFile).string();
 }
 
-RunRecord open_record(const RunPlace& place) {
+trace::RunRecord open_record(const keep::RunPlace& place) {
   const std::string path = record_path(place);
-  return RunRecord(path, place.goes_on && std::filesystem::exists(path) ? RunRecord::Open::resume
-                                                                        : RunRecord::Open::create);
+  return trace::RunRecord(path, place.goes_on && std::filesystem::exists(path)
+                                    ? trace::RunRecord::Open::resume
+                                    : trace::RunRecord::Open::create);
 }
 
 /// Returns the events with which the tables of a resumed run begin. A record that cannot be read in
 /// full does not prevent the resume.
-RunLog log_before(const std::string& path) {
+trace::RunLog log_before(const std::string& path) {
   try {
-    return read_run(path);
+    return trace::read_run(path);
   } catch (const IoError& error) {
-    Readable rest = read_readable(path);
+    trace::Readable rest = trace::read_readable(path);
     log::warn("{}; the CSV tables go on without the {} line(s) of the record that cannot be read",
               error.what(), rest.passed_over);
     return std::move(rest.log);
@@ -38,14 +39,15 @@ RunLog log_before(const std::string& path) {
 
 }  // namespace
 
-Reporter::Reporter(const RunPlace& place, RunStart about, const std::string& configuration)
+Reporter::Reporter(const keep::RunPlace& place, trace::RunStart about,
+                   const std::string& configuration)
     : record_(open_record(place)),
       tensorboard_(place.directory, about.hosts.empty() ? "host" : about.hosts.front()) {
   // Write it only after a resume was accepted: a refused one must leave the run's own file.
   if (!configuration.empty())
-    replace_file(std::filesystem::path(place.directory) / kConfigFile, configuration);
+    keep::replace_file(std::filesystem::path(place.directory) / keep::kConfigFile, configuration);
   about.run_id = place.run_id;
-  if (about.time == 0) about.time = unix_now();
+  if (about.time == 0) about.time = trace::unix_now();
   if (!configuration.empty())
     tensorboard_.text(about.resume_step, about.time, "configuration",
                       "```toml\n" + configuration + "```\n");
@@ -53,48 +55,48 @@ Reporter::Reporter(const RunPlace& place, RunStart about, const std::string& con
   csv_.emplace(log_before(record_.path()), place.directory);
 }
 
-void Reporter::add(StepRecord event) {
-  event.time = unix_now();
+void Reporter::add(trace::StepRecord event) {
+  event.time = trace::unix_now();
   record_.append(event);
   tensorboard_.add(event);
   csv_->add(event);
 }
 
-void Reporter::add(EpochRecord event) {
-  event.time = unix_now();
+void Reporter::add(trace::EpochRecord event) {
+  event.time = trace::unix_now();
   record_.append(event);
   tensorboard_.add(event);
   csv_->add(event);
 }
 
-void Reporter::add(EvalRecord event) {
-  event.time = unix_now();
+void Reporter::add(trace::EvalRecord event) {
+  event.time = trace::unix_now();
   record_.append(event);
   tensorboard_.add(event);
   csv_->add(event);
 }
 
-void Reporter::add(TestRecord event) {
-  event.time = unix_now();
+void Reporter::add(trace::TestRecord event) {
+  event.time = trace::unix_now();
   record_.append(event);
 }
 
-void append_failure(const RunPlace& place, const comm::Communicator& communicator,
-                    const std::exception& error, RunStop event) noexcept {
+void append_failure(const keep::RunPlace& place, const comm::Communicator& communicator,
+                    const std::exception& error, trace::RunStop event) noexcept {
   event.reason = error.what();
   if (communicator.size() > 1 && !comm::names_rank(event.reason))
     event.reason = communicator.who() + ": " + event.reason;
   event.error = name(type_of(error));
-  RunRecord::append_failure(record_path(place), std::move(event));
+  trace::RunRecord::append_failure(record_path(place), std::move(event));
 }
 
-void log_places(const RunPlace& place) {
+void log_places(const keep::RunPlace& place) {
   log::command("results in {} (record.jsonl, *.csv, config.toml)", shell_word(place.directory));
   log::command("checkpoints in {}", shell_word(place.checkpoints));
   log::command("curves: tensorboard --logdir {}", shell_word(place.directory));
 }
 
-void log_next(const RunPlace& place, const LeftCheckpoints& left, const NextCommands& next,
+void log_next(const keep::RunPlace& place, const LeftCheckpoints& left, const NextCommands& next,
               const std::string& beyond) {
   const auto last = std::filesystem::path(place.checkpoints) / fmt::format("step_{:07}", left.last);
   const std::string best = place.checkpoints + "/best";
@@ -110,4 +112,4 @@ void log_next(const RunPlace& place, const LeftCheckpoints& left, const NextComm
   log::command("go on:    {}{}", next.resume, beyond);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

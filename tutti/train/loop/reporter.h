@@ -13,7 +13,7 @@
 #include "tutti/trace/record.h"
 #include "tutti/trace/tensorboard.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Owned by rank 0; not thread-safe. Every file grows event by event. Throws IoError naming the
 /// file.
@@ -22,24 +22,24 @@ class Reporter {
   /// Continues the files of a run that resumes in its folder, or begins them. `about` is the
   /// record's first line; its run_id is the place's. `configuration` is TOML; empty leaves the
   /// folder's file as it is.
-  Reporter(const RunPlace& place, RunStart about, const std::string& configuration);
+  Reporter(const keep::RunPlace& place, trace::RunStart about, const std::string& configuration);
 
-  void add(StepRecord event);
-  void add(EpochRecord event);
-  void add(EvalRecord event);
-  void add(TestRecord event);
-  RunRecord& record() { return record_; }
+  void add(trace::StepRecord event);
+  void add(trace::EpochRecord event);
+  void add(trace::EvalRecord event);
+  void add(trace::TestRecord event);
+  trace::RunRecord& record() { return record_; }
 
  private:
-  RunRecord record_;
-  TensorBoardWriter tensorboard_;
-  std::optional<CsvFiles> csv_;
+  trace::RunRecord record_;
+  trace::TensorBoardWriter tensorboard_;
+  std::optional<trace::CsvFiles> csv_;
 };
 
 /// Appends one line to an existing record for a run that ends with this error; called on any rank.
 /// `event` describes the run's progress. Never throws.
-void append_failure(const RunPlace& place, const comm::Communicator& communicator,
-                    const std::exception& error, RunStop event) noexcept;
+void append_failure(const keep::RunPlace& place, const comm::Communicator& communicator,
+                    const std::exception& error, trace::RunStop event) noexcept;
 
 /// Commands for a person, in the form in which the program was called.
 struct NextCommands {
@@ -48,16 +48,16 @@ struct NextCommands {
 };
 
 /// Logs, at the start, the places of results, checkpoints and curves.
-void log_places(const RunPlace& place);
+void log_places(const keep::RunPlace& place);
 /// The weights that exist at the end. `last`, `best`: steps of checkpoints, -1 for none.
 struct LeftCheckpoints {
   int64_t last = -1, best = -1;
-  double best_value = kNotMeasured;  ///< value of the metric that decides
-  std::string best_text{};           ///< "accuracy 91.20 %"
+  double best_value = trace::kNotMeasured;  ///< value of the metric that decides
+  std::string best_text{};                  ///< "accuracy 91.20 %"
 };
 /// Logs the weights and the next commands. `beyond` holds the flags that the command to continue
 /// needs if a limit has ended the run.
-void log_next(const RunPlace& place, const LeftCheckpoints& left, const NextCommands& next,
+void log_next(const keep::RunPlace& place, const LeftCheckpoints& left, const NextCommands& next,
               const std::string& beyond);
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -11,7 +11,7 @@
 #include "tutti/train/network/optimizer.h"
 #include "tutti/train/network/table_files.h"
 
-namespace tutti {
+namespace tutti::train {
 
 namespace {
 
@@ -28,11 +28,12 @@ void warn_of_new(const std::vector<std::string>& parameters) {
 
 }  // namespace
 
-std::optional<Checkpoint> open_resume(comm::Communicator& communicator, const RunPlace& place) {
+std::optional<keep::Checkpoint> open_resume(comm::Communicator& communicator,
+                                            const keep::RunPlace& place) {
   if (place.resume.empty()) return std::nullopt;
-  std::optional<Checkpoint> checkpoint;
+  std::optional<keep::Checkpoint> checkpoint;
   try {
-    checkpoint = open_checkpoint(place.resume);
+    checkpoint = keep::open_checkpoint(place.resume);
   } catch (const IntactFileError&) {
     throw;
   } catch (const IoError& error) {
@@ -56,7 +57,7 @@ std::optional<Checkpoint> open_resume(comm::Communicator& communicator, const Ru
 namespace {
 
 /// Reads from a key with one number how many ranks had a share of each replica.
-int64_t ranks_by(const CheckpointInfo& checkpoint, const char* key) {
+int64_t ranks_by(const keep::CheckpointInfo& checkpoint, const char* key) {
   const auto stored = checkpoint.settings.find(key);
   int64_t ranks = 1;
   if (stored != checkpoint.settings.end()) read_number(stored->second, ranks);
@@ -64,13 +65,13 @@ int64_t ranks_by(const CheckpointInfo& checkpoint, const char* key) {
 }
 
 /// Returns the number of ranks that had the layers of a replica.
-int stages_of(const CheckpointInfo& checkpoint) {
+int stages_of(const keep::CheckpointInfo& checkpoint) {
   return static_cast<int>(ranks_by(checkpoint, "parallel.pipeline"));
 }
 
 /// Returns the number of ranks that shared a replica's samples or layers, each with its own
 /// statistics (PartGrid::parts).
-int64_t parts_of(const CheckpointInfo& checkpoint) {
+int64_t parts_of(const keep::CheckpointInfo& checkpoint) {
   const auto stored = checkpoint.settings.find("parallel.spatial");
   int64_t parts = ranks_by(checkpoint, "parallel.tensor");
   if (stored == checkpoint.settings.end()) return parts;
@@ -82,11 +83,12 @@ int64_t parts_of(const CheckpointInfo& checkpoint) {
 
 }  // namespace
 
-void restore_rows(const Checkpoint& checkpoint, const ReplicaMap& replicas, Weights& weights) {
+void restore_rows(const keep::Checkpoint& checkpoint, const exchange::ReplicaMap& replicas,
+                  Weights& weights) {
   if (!weights.has_rows()) return;
-  RankFileReader files(checkpoint);
+  keep::RankFileReader files(checkpoint);
   const int stages = stages_of(checkpoint.info);
-  const ReplicaMap before(replicas.replicas(), files.ranks() / stages, 0);
+  const exchange::ReplicaMap before(replicas.replicas(), files.ranks() / stages, 0);
   for (int local = 0; local < replicas.local_count(); ++local) {
     const int replica = replicas.replica(local);
     if (checkpoint.rank_files.count == 0) {
@@ -96,16 +98,16 @@ void restore_rows(const Checkpoint& checkpoint, const ReplicaMap& replicas, Weig
     const int owner = before.owner(replica);
     const int row = replica - before.first()[static_cast<size_t>(owner)];
     if (stages == 1) {
-      const SafetensorsFile* const file = &files.file(owner);
+      const keep::SafetensorsFile* const file = &files.file(owner);
       weights.import_rows({&file, 1}, local, row);
       continue;
     }
-    std::vector<SafetensorsFile> opened;
-    std::vector<const SafetensorsFile*> of_stages;
+    std::vector<keep::SafetensorsFile> opened;
+    std::vector<const keep::SafetensorsFile*> of_stages;
     for (int stage = 0; stage < stages; ++stage)
       opened.push_back(
-          open_rank_file(checkpoint.path, checkpoint.rank_files, owner * stages + stage));
-    for (const SafetensorsFile& file : opened) of_stages.push_back(&file);
+          keep::open_rank_file(checkpoint.path, checkpoint.rank_files, owner * stages + stage));
+    for (const keep::SafetensorsFile& file : opened) of_stages.push_back(&file);
     weights.import_rows(of_stages, local, row);
   }
 }
@@ -113,18 +115,19 @@ void restore_rows(const Checkpoint& checkpoint, const ReplicaMap& replicas, Weig
 namespace {
 
 /// Whether the checkpoint's replicas had weights of their own: each a row in the ranks' files.
-bool holds_apart(const Checkpoint& checkpoint, const Variables& variables) {
+bool holds_apart(const keep::Checkpoint& checkpoint, const plan::Variables& variables) {
   if (checkpoint.rank_files.count == 0) return false;
-  RankFileReader files(checkpoint);
-  const SafetensorsFile& rows = files.file(0);
-  return std::ranges::any_of(variables.parameters, [&](const Variable& parameter) {
+  keep::RankFileReader files(checkpoint);
+  const keep::SafetensorsFile& rows = files.file(0);
+  return std::ranges::any_of(variables.parameters, [&](const plan::Variable& parameter) {
     return rows.find("replicas/" + parameter.name) != nullptr;
   });
 }
 
 /// For replicas that train apart. If their number differs from the checkpoint's, all begin with the
 /// model file's weights and new states.
-void restore_apart(const Checkpoint& checkpoint, const ReplicaMap& replicas, Weights& weights) {
+void restore_apart(const keep::Checkpoint& checkpoint, const exchange::ReplicaMap& replicas,
+                   Weights& weights) {
   const bool same = checkpoint.info.replicas == replicas.replicas() &&
                     checkpoint.info.state_kinds == weights.variables().state_kinds;
   if (same && holds_apart(checkpoint, weights.variables()))
@@ -143,7 +146,7 @@ void restore_apart(const Checkpoint& checkpoint, const ReplicaMap& replicas, Wei
 
 }  // namespace
 
-void restore(const Checkpoint& checkpoint, const ReplicaMap& workers, int parts,
+void restore(const keep::Checkpoint& checkpoint, const exchange::ReplicaMap& workers, int parts,
              std::span<const ArenaRange> kept, Weights& weights) {
   weights.import_model(checkpoint.weights);
   read_tables(checkpoint.weights, checkpoint.path, weights);
@@ -155,8 +158,9 @@ void restore(const Checkpoint& checkpoint, const ReplicaMap& workers, int parts,
   if (std::ranges::find(there, kAverageState) != there.end()) {
     if (weights.average()) weights.import_average(checkpoint.weights, kept);
     const auto frozen = checkpoint.info.settings.find("model.freeze");
-    weights.import_raw(checkpoint.state, frozen == checkpoint.info.settings.end() ||
-                                             frozen->second == to_toml(std::vector<std::string>()));
+    weights.import_raw(checkpoint.state,
+                       frozen == checkpoint.info.settings.end() ||
+                           frozen->second == config::to_toml(std::vector<std::string>()));
   }
   if (without_average(there) == without_average(weights.variables().state_kinds))
     warn_of_new(weights.import_state(checkpoint.state, kept));
@@ -168,4 +172,4 @@ void restore(const Checkpoint& checkpoint, const ReplicaMap& workers, int parts,
     restore_rows(checkpoint, workers, weights);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

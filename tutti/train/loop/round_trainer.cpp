@@ -10,7 +10,7 @@
 #include "tutti/base/log.h"
 #include "tutti/train/network/nonfinite.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Steps between two votes whether any rank was asked to stop.
@@ -19,7 +19,7 @@ constexpr int64_t kStopCheckSteps = 4;
 }  // namespace
 
 RoundTrainer::RoundTrainer(Running& run) : run_(run) {
-  const RunSection& section = run.config.run;
+  const config::RunSection& section = run.config.run;
   if (!section.slow.empty() || section.slow_sigma > 0) slow_.emplace(section, run.comm.rank());
   for (const SlowEntry& entry : parse_slow(section))
     if (entry.rank >= run.comm.size())
@@ -34,8 +34,9 @@ RoundTrainer::RoundTrainer(Running& run) : run_(run) {
                                 .algorithm = "recursive_doubling"});
 }
 
-void RoundTrainer::save(SavedRun& saved) const {
-  for (NamedTensor& tensor : batches_->state()) saved.own.push_back(owned(std::move(tensor)));
+void RoundTrainer::save(keep::SavedRun& saved) const {
+  for (keep::NamedTensor& tensor : batches_->state())
+    saved.own.push_back(keep::owned(std::move(tensor)));
 }
 
 void RoundTrainer::read_from_here() {
@@ -44,7 +45,7 @@ void RoundTrainer::read_from_here() {
 }
 
 bool RoundTrainer::train() {
-  const ScopedSpan span = run_.span("step");
+  const trace::ScopedSpan span = run_.span("step");
   const int64_t begun = run_.step;
   const bool several = run_.rounds->takes_several_steps();
   run_.rounds->begin(run_.step, several ? next_meeting() : run_.step + 1);
@@ -129,14 +130,14 @@ void RoundTrainer::require_finite_gradients() const {
 }
 
 const data::Batch& RoundTrainer::next_batch() {
-  const ScopedSpan span = run_.span("wait for data");
+  const trace::ScopedSpan span = run_.span("wait for data");
   return batches_->next();
 }
 
 double RoundTrainer::slow_down(int64_t draw) {
   const double delay = slow_ ? slow_->delay(draw) : 0;
   if (delay == 0 || computed_ == 0) return 0;
-  const ScopedSpan span = run_.span("slowed");
+  const trace::ScopedSpan span = run_.span("slowed");
   const auto began = RunClock::Clock::now();
   const auto until = began + std::chrono::duration<double>(delay * computed_);
   // Acts like a slow processor: messages go on meanwhile.
@@ -183,4 +184,4 @@ bool RoundTrainer::stop_asked() {
   return asked_by_ != 0;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

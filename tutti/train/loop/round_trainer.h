@@ -10,7 +10,7 @@
 #include "tutti/train/loop/running.h"
 #include "tutti/train/settings/slow_rank.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Not thread-safe; used by the thread that uses the communicator.
 class RoundTrainer {
@@ -32,7 +32,7 @@ class RoundTrainer {
   /// Announces that this rank will process the samples of a replica's gradient in this step.
   void note_samples(int64_t step, int replica);
   /// Adds the readers' state, for this rank's file of a checkpoint.
-  void save(SavedRun& saved) const;
+  void save(keep::SavedRun& saved) const;
   /// Logs once that readers do not keep up.
   void report_waiting();
 
@@ -68,4 +68,4 @@ class RoundTrainer {
   int asked_by_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -13,7 +13,7 @@
 #include "tutti/plan/planned_memory.h"
 #include "tutti/train/network/stage_tensors.h"
 
-namespace tutti {
+namespace tutti::train {
 
 bool needs_rank_files(Running& run) {
   const bool needs = run.training->weights().has_rows() ||
@@ -22,7 +22,7 @@ bool needs_rank_files(Running& run) {
   return run.shape.grid.stages() > 1 ? run.comm.most(int{needs}) > 0 : needs;  // a stage may
 }
 
-RunCheckpoints::RunCheckpoints(Running& run, std::vector<KeptState> states)
+RunCheckpoints::RunCheckpoints(Running& run, std::vector<keep::KeptState> states)
     : run_(run), states_(std::move(states)), queue_(static_cast<int>(run.config.run.threads)) {
   run.writes_here = [this] { return works_here(); };
   run.finish_checkpoint = [this] { leave(false); };
@@ -34,8 +34,8 @@ RunCheckpoints::~RunCheckpoints() {
   queue_.abandon();  // so that the thread ends
 }
 
-CheckpointInfo RunCheckpoints::info_now(const SavedRun& saved) const {
-  CheckpointInfo info{
+keep::CheckpointInfo RunCheckpoints::info_now(const keep::SavedRun& saved) const {
+  keep::CheckpointInfo info{
       .step = run_.step,
       .epoch = run_.step / run_.shape.steps_per_epoch(),
       .epoch_position = run_.step % run_.shape.steps_per_epoch(),
@@ -55,16 +55,16 @@ CheckpointInfo RunCheckpoints::info_now(const SavedRun& saved) const {
   return info;
 }
 
-std::vector<std::vector<TensorRef>> RunCheckpoints::files_of(SavedRun saved) {
-  const PartGrid& grid = run_.shape.grid;
-  std::vector<std::vector<TensorRef>> files;
+std::vector<std::vector<keep::TensorRef>> RunCheckpoints::files_of(keep::SavedRun saved) {
+  const split::PartGrid& grid = run_.shape.grid;
+  std::vector<std::vector<keep::TensorRef>> files;
   files.push_back(std::move(saved.own));
-  for (std::vector<TensorRef>* const tensors : {&saved.model, &saved.shared}) {
+  for (std::vector<keep::TensorRef>* const tensors : {&saved.model, &saved.shared}) {
     files.push_back(gather_stages(run_.comm, grid, std::move(*tensors)));
     const bool has_part = grid.stages() > 1 || grid.tensor() > 1;
     if (!run_.first() && (!has_part || grid.group() > 0)) files.back().clear();
   }
-  for (std::vector<TensorRef>& file : files) sort_for_file(file);
+  for (std::vector<keep::TensorRef>& file : files) keep::sort_for_file(file);
   return files;
 }
 
@@ -72,21 +72,21 @@ std::vector<std::vector<TensorRef>> RunCheckpoints::files_of(SavedRun saved) {
 /// quarter of what the node has free for each of its ranks.
 size_t RunCheckpoints::most_copied() const {
   if (run_.config.checkpoint.memory > 0) return static_cast<size_t>(run_.config.checkpoint.memory);
-  const Plan& plan = run_.network().training;
+  const plan::Plan& plan = run_.network().training;
   if (const size_t limit = plan.options.memory.bytes; limit > 0)
-    return limit - std::min(limit, planned_memory(plan).total()) + plan.options.memory.copies;
+    return limit - std::min(limit, plan::planned_memory(plan).total()) + plan.options.memory.copies;
   return queue_.memory_bytes() +  // the memory that is free no longer counts it
-         static_cast<size_t>(read_topology().available_bytes) / 4 /
+         static_cast<size_t>(device::read_topology().available_bytes) / 4 /
              static_cast<size_t>(run_.comm.local_size());
 }
 
-uint64_t RunCheckpoints::write_files(Flight& flight, const RankFiles& files,
+uint64_t RunCheckpoints::write_files(Flight& flight, const keep::RankFiles& files,
                                      const std::filesystem::path& place,
-                                     const std::vector<std::vector<TensorRef>>& arriving) {
+                                     const std::vector<std::vector<keep::TensorRef>>& arriving) {
   omp_set_num_threads(1);  // the others' are at work
   try {
     uint64_t bytes = 0;
-    if (files.count > 0) bytes = write_rank_file(place, files, run_.comm.rank(), arriving[0]);
+    if (files.count > 0) bytes = keep::write_rank_file(place, files, run_.comm.rank(), arriving[0]);
     if (!flight.writer) return bytes;
     flight.writer->write(arriving[1], arriving[2]);
     return bytes + flight.writer->bytes();
@@ -101,7 +101,7 @@ void RunCheckpoints::copy(size_t written_here) {
     if (f < written_here)
       queue_.put(flight_->files[f]);
     else
-      for (const TensorRef& tensor : flight_->files[f])
+      for (const keep::TensorRef& tensor : flight_->files[f])
         if (tensor.give) tensor.give([](std::span<const std::byte>) {});
   }
 }
@@ -113,8 +113,8 @@ void RunCheckpoints::begin(bool best) {
   flight_->best = best;
   flight_->left_before = run_.left;
   flight_->began = RunClock::Clock::now();
-  SavedRun saved;
-  for (const KeptState& state : states_)
+  keep::SavedRun saved;
+  for (const keep::KeptState& state : states_)
     if (state.save) state.save(saved);
   const int64_t ranks = needs_rank_files(run_) ? run_.comm.size() : 0;
   const std::string message = comm::decide(run_.comm, "beginning a checkpoint", [&] {
@@ -123,11 +123,11 @@ void RunCheckpoints::begin(bool best) {
     return flight_->writer->rank_files().id + '\0' + flight_->writer->path().string();
   });
   const size_t end = message.find('\0');
-  const RankFiles rank_files{ranks, message.substr(0, end)};
+  const keep::RankFiles rank_files{ranks, message.substr(0, end)};
   if (ranks == 0) saved.own.clear();
   flight_->files = files_of(std::move(saved));
   const size_t here = run_.first() ? 3 : 1;  // the first files are this rank's
-  std::vector<std::vector<TensorRef>> arriving;
+  std::vector<std::vector<keep::TensorRef>> arriving;
   comm::on_each(run_.comm, "taking memory for a checkpoint", [&] {
     try {
       arriving = queue_.begin(most_copied(), {flight_->files.begin(),
@@ -181,12 +181,12 @@ void RunCheckpoints::note_published(const std::string& path) {
   const double until = RunClock::since(flight_->began);
   if (run_.first())
     run_.reporter->record().append(
-        CheckpointRecord{.epoch = flight_->epochs,
-                         .step = flight_->step,
-                         .path = path,
-                         .bytes = static_cast<int64_t>(all[0]),
-                         .seconds = flight_->ends ? until : flight_->stood_still,
-                         .until_complete = until});
+        trace::CheckpointRecord{.epoch = flight_->epochs,
+                                .step = flight_->step,
+                                .path = path,
+                                .bytes = static_cast<int64_t>(all[0]),
+                                .seconds = flight_->ends ? until : flight_->stood_still,
+                                .until_complete = until});
   flight_.reset();
 }
 
@@ -229,7 +229,7 @@ void RunCheckpoints::finish(bool ends) {
 
 void RunCheckpoints::write(bool best, bool ends) {
   const auto began = RunClock::Clock::now();
-  const ScopedSpan span = run_.span("checkpoint");
+  const trace::ScopedSpan span = run_.span("checkpoint");
   finish(false);
   run_.settle();
   attempt(ends, [&] { begin(best); });
@@ -251,4 +251,4 @@ void RunCheckpoints::leave(bool together) noexcept {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

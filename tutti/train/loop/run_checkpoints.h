@@ -20,7 +20,7 @@
 #include "tutti/keep/tensor_queue.h"
 #include "tutti/train/loop/running.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Returns whether a rank has values that no other rank has. Collective.
 bool needs_rank_files(Running& run);
@@ -28,7 +28,7 @@ bool needs_rank_files(Running& run);
 /// Restores the step, metrics, clocks and best checkpoint of the earlier run. The best one counts
 /// only if it belongs to this run's past: not to steps that are computed again or to an abandoned
 /// course, and not lost since. Collective.
-void go_on_from(const Checkpoint& checkpoint, Running& run);
+void go_on_from(const keep::Checkpoint& checkpoint, Running& run);
 
 /// Not thread-safe; used by the thread that uses the communicator. What cannot be written only
 /// causes a warning, unless the run ends with it: the earlier checkpoints are valid, and the next
@@ -36,7 +36,7 @@ void go_on_from(const Checkpoint& checkpoint, Running& run);
 class RunCheckpoints {
  public:
   /// `run` must outlive this object.
-  RunCheckpoints(Running& run, std::vector<KeptState> states);
+  RunCheckpoints(Running& run, std::vector<keep::KeptState> states);
   /// Drops a checkpoint that is not finished.
   ~RunCheckpoints();
 
@@ -56,28 +56,29 @@ class RunCheckpoints {
     bool best = false;
     LeftCheckpoints left_before = {};
     std::chrono::steady_clock::time_point began;
-    double stood_still = 0;                          // seconds until the state was copied
-    std::vector<std::vector<TensorRef>> files = {};  // this rank's, the weights, the state
-    std::optional<CheckpointWriter> writer = {};     // on rank 0
-    std::future<uint64_t> written = {};              // bytes of this rank's files
-    std::future<std::string> published = {};         // path, on rank 0
+    double stood_still = 0;                                // seconds until the state was copied
+    std::vector<std::vector<keep::TensorRef>> files = {};  // this rank's, the weights, the state
+    std::optional<keep::CheckpointWriter> writer = {};     // on rank 0
+    std::future<uint64_t> written = {};                    // bytes of this rank's files
+    std::future<std::string> published = {};               // path, on rank 0
     uint64_t bytes = 0;
     bool ends = false;  // the run ends with it
     bool copied = false;
     bool publishing = false;
   };
 
-  CheckpointInfo info_now(const SavedRun& saved) const;
+  keep::CheckpointInfo info_now(const keep::SavedRun& saved) const;
   /// Begins a checkpoint and copies the state. Throws IoError on all ranks. Collective.
   void begin(bool best);
   /// Lists this rank's file, the weights and the state, as far as this rank has a part in them.
-  std::vector<std::vector<TensorRef>> files_of(SavedRun saved);
+  std::vector<std::vector<keep::TensorRef>> files_of(keep::SavedRun saved);
   /// Copies this rank's tensors, or sends them to the rank that writes them.
   void copy(size_t written_here);
   size_t most_copied() const;
   /// Runs in a thread of its own.
-  uint64_t write_files(Flight& flight, const RankFiles& files, const std::filesystem::path& place,
-                       const std::vector<std::vector<TensorRef>>& arriving);
+  uint64_t write_files(Flight& flight, const keep::RankFiles& files,
+                       const std::filesystem::path& place,
+                       const std::vector<std::vector<keep::TensorRef>>& arriving);
   /// Whether this rank has work to do for the phase that goes on, and whether any rank has.
   bool works_here() const;
   bool works_anywhere();
@@ -92,9 +93,9 @@ class RunCheckpoints {
   void finish(bool ends);
 
   Running& run_;
-  const std::vector<KeptState> states_;
-  TensorQueue queue_;
+  const std::vector<keep::KeptState> states_;
+  keep::TensorQueue queue_;
   std::optional<Flight> flight_;  // after queue_: its thread uses it
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

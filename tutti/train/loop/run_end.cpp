@@ -5,9 +5,9 @@
 #include "tutti/train/loop/run_report.h"
 #include "tutti/train/settings/goal.h"
 
-namespace tutti {
+namespace tutti::train {
 
-void RunReport::end(RunStatus status, const std::string& reason,
+void RunReport::end(trace::RunStatus status, const std::string& reason,
                     const std::function<void()>& test) {
   run_.result.status = status;
   run_.result.steps = run_.step;
@@ -19,7 +19,7 @@ void RunReport::end(RunStatus status, const std::string& reason,
       run_.step % run_.shape.steps_per_epoch() != 0)
     run_.rounds->report(
         run_.step, run_.first() ? &run_.reporter->record() : nullptr);  // for a part of an epoch
-  if (run_.spec.data.tested_at_end() && status != RunStatus::requeue &&
+  if (run_.spec.data.tested_at_end() && status != trace::RunStatus::requeue &&
       !(run_.past.earlier.tested && run_.step == run_.first_step))
     test();
   report_data();
@@ -29,16 +29,17 @@ void RunReport::end(RunStatus status, const std::string& reason,
                        fmt::format("trace.rank{}.json", run_.comm.rank()))
                           .string(),
                       run_.comm.rank());
-  if (status == RunStatus::requeue && run_.spec.run_is_saved) run_.spec.run_is_saved();
+  if (status == trace::RunStatus::requeue && run_.spec.run_is_saved) run_.spec.run_is_saved();
   if (!run_.first()) return;
   run_.reporter->record().append(stop_event(status, reason));
   // Only a batch job can be requeued.
-  const bool stopped = status == RunStatus::requeue && !run_.spec.in_batch_job;
-  log::info("{}: {} ({:.1f} s training, {:.1f} s in all{})", stopped ? "stopped" : name(status),
-            reason, run_.clock.train(), startup_seconds_ + run_.clock.wall(),
+  const bool stopped = status == trace::RunStatus::requeue && !run_.spec.in_batch_job;
+  log::info("{}: {} ({:.1f} s training, {:.1f} s in all{})",
+            stopped ? "stopped" : trace::name(status), reason, run_.clock.train(),
+            startup_seconds_ + run_.clock.wall(),
             run_.first_step > 0 ? " without the starts before this one" : "");
   log_next(run_.spec.place, run_.left, run_.spec.next,
-           status == RunStatus::requeue ? "" : beyond_this_end());
+           status == trace::RunStatus::requeue ? "" : beyond_this_end());
 }
 
 std::string RunReport::beyond_this_end() const {
@@ -56,7 +57,7 @@ std::string RunReport::beyond_this_end() const {
   return run_limit(run_.config.run, run_.shape.steps_per_epoch(), run_.step).flags;
 }
 
-RunStop RunReport::stop_event(RunStatus status, const std::string& reason) const {
+trace::RunStop RunReport::stop_event(trace::RunStatus status, const std::string& reason) const {
   const auto now = RunClock::Clock::now();
   return {.status = status,
           .reason = reason,
@@ -74,7 +75,7 @@ void RunReport::record_failure(const std::exception& error) {
   run_.display.clear();
   const bool alone = !run_.together && dynamic_cast<const CommError*>(&error) == nullptr;
   if (!run_.first() && !alone) return;
-  append_failure(run_.spec.place, run_.comm, error, stop_event(RunStatus::failed, {}));
+  append_failure(run_.spec.place, run_.comm, error, stop_event(trace::RunStatus::failed, {}));
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

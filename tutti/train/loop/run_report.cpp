@@ -21,13 +21,13 @@
 #include "tutti/train/settings/specs.h"
 #include "tutti/train/settings/units.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
-void note_memory(const Plan& plan, RunStart& about) {
+void note_memory(const plan::Plan& plan, trace::RunStart& about) {
   if (plan.options.memory.bytes == 0) return;
   const auto bytes = [](size_t n) { return static_cast<int64_t>(n); };
-  const PlannedMemory memory = planned_memory(plan);
+  const plan::PlannedMemory memory = plan::planned_memory(plan);
   about.planned_bytes = bytes(memory.total());
   about.memory_limit_bytes = bytes(plan.options.memory.bytes);
   about.result_bytes = about.result_bytes_if_kept = bytes(memory.results);
@@ -48,7 +48,7 @@ void RunReport::start() {
   run_.epoch.partial = run_.step % run_.shape.steps_per_epoch() != 0;
   run_.epoch.virtual_begun = run_.rounds->virtual_seconds().value_or(0);
   started_ = RunClock::Clock::now();
-  startup_seconds_ = unix_now() - run_.spec.process_started;
+  startup_seconds_ = trace::unix_now() - run_.spec.process_started;
   log::info("{:.2f} s from start to the first step", startup_seconds_);
 }
 
@@ -64,11 +64,11 @@ void RunReport::open_record() {
   // so that "nothing has changed" still holds until then.
   if (run_.spec.stop_requested) (void)run_.spec.stop_requested();
   run_.comm.barrier();
-  const RunStart about = start_event();
+  const trace::RunStart about = start_event();
   comm::decide(run_.comm, "beginning the record", [&] {
     // This precedes the record, which discards an earlier process's entries for later steps.
     if (run_.past.went_on_from)
-      set_aside_after(run_.spec.place.checkpoints, *run_.past.went_on_from, run_.step);
+      keep::set_aside_after(run_.spec.place.checkpoints, *run_.past.went_on_from, run_.step);
     if (run_.spec.run_begins) run_.spec.run_begins();
     // If nothing is left to do, the configuration stays that of the run so far.
     run_.reporter.emplace(run_.spec.place, about,
@@ -91,7 +91,7 @@ void RunReport::open_record() {
             about.local_batch, about.ranks, about.threads_per_rank,
             run_.network().training.buckets.size(), run_.comm.transport());
   if (run_.shape.grid.stages() > 1) log::info("{}", pipeline_line(run_.config));
-  if (run_.config.plan.memory > 0) log::info("{}", memory_text(run_.network().training));
+  if (run_.config.plan.memory > 0) log::info("{}", plan::memory_text(run_.network().training));
   if (about.data_nodes)
     log::info(
         "data.shuffle = shard: {} node(s) with {} or more training samples each for itself{}: "
@@ -113,9 +113,9 @@ double RunReport::flop_per_sample() {
   return flop[0] / static_cast<double>(run_.shape.batch.local);
 }
 
-RunStart RunReport::start_event() {
-  RunStart about = run_.spec.about;
-  about.time = unix_now();
+trace::RunStart RunReport::start_event() {
+  trace::RunStart about = run_.spec.about;
+  about.time = trace::unix_now();
   about.model = run_.config.model.name;
   about.library = run_.config.model.library;
   about.library_sha256 = run_.config.model.library_content;
@@ -127,7 +127,8 @@ RunStart RunReport::start_event() {
   about.local_batch = run_.shape.batch.local;
   about.global_batch = run_.shape.batch.global;
   about.train_samples = run_.shape.steps_per_epoch() * run_.shape.batch.global;
-  if (run_.config.data.shuffle == Shuffle::shard) about.data_nodes = run_.shape.sampler.nodes();
+  if (run_.config.data.shuffle == config::Shuffle::shard)
+    about.data_nodes = run_.shape.sampler.nodes();
   if (run_.spec.data.validation) about.validation_samples = run_.spec.data.validation->size();
   about.threads_per_rank = static_cast<int>(run_.config.run.threads);
   for (int r = 0; r < run_.comm.size(); ++r)
@@ -156,7 +157,7 @@ RunStart RunReport::start_event() {
 
 double RunReport::mean_over_batches(std::span<const double> local) {
   // The losses of parts add up to the replica's loss.
-  return sum_over_replicas(run_.comm, run_.shape.batches, local, 1)[0] /
+  return exchange::sum_over_replicas(run_.comm, run_.shape.batches, local, 1)[0] /
          (run_.shape.replicas.replicas() * run_.shape.accumulate);
 }
 
@@ -199,21 +200,22 @@ void RunReport::log_steps() {
   const double loss = mean_over_batches(run_.interval.loss) / each;
   run_.epoch.loss += loss * steps;
   run_.epoch.norms += run_.interval.norms;
-  const double memory = run_.comm.most(static_cast<double>(peak_resident_bytes()));
+  const double memory = run_.comm.most(static_cast<double>(device::peak_resident_bytes()));
   if (run_.first()) {
     const StepTimes& t = run_.interval.times;
-    StepRecord line{.epoch = (run_.step - 1) / run_.shape.steps_per_epoch() + 1,
-                    .step = run_.step,
-                    .loss = loss,
-                    .lr = run_.learning_rate(run_.step - 1),
-                    .samples_per_s = steps * static_cast<double>(run_.shape.batch.global) / t.total,
-                    .step_ms = t.total / steps * 1e3,
-                    .compute_ms = t.compute / steps * 1e3,
-                    .comm_exposed_ms = t.comm_exposed / steps * 1e3,
-                    .data_wait_ms = t.data_wait / steps * 1e3,
-                    .other_ms = t.other() / steps * 1e3,
-                    .memory_bytes = memory,
-                    .grad_norm = run_.interval.norms.mean()};
+    trace::StepRecord line{
+        .epoch = (run_.step - 1) / run_.shape.steps_per_epoch() + 1,
+        .step = run_.step,
+        .loss = loss,
+        .lr = run_.learning_rate(run_.step - 1),
+        .samples_per_s = steps * static_cast<double>(run_.shape.batch.global) / t.total,
+        .step_ms = t.total / steps * 1e3,
+        .compute_ms = t.compute / steps * 1e3,
+        .comm_exposed_ms = t.comm_exposed / steps * 1e3,
+        .data_wait_ms = t.data_wait / steps * 1e3,
+        .other_ms = t.other() / steps * 1e3,
+        .memory_bytes = memory,
+        .grad_norm = run_.interval.norms.mean()};
     run_.reporter->add(line);
     logged_loss_ = loss;
     run_.display.report(progress(loss));
@@ -230,20 +232,20 @@ void RunReport::end_epoch() {
   if (run_.first()) {
     log_noise();
     const auto per_epoch = static_cast<double>(run_.shape.steps_per_epoch());
-    EpochRecord line{
+    trace::EpochRecord line{
         .epoch = run_.step / run_.shape.steps_per_epoch(),
         .step = run_.step,
         .seconds = run_.epoch.times.total,
-        .train_loss = run_.epoch.partial ? kNotMeasured : run_.epoch.loss / per_epoch,
+        .train_loss = run_.epoch.partial ? trace::kNotMeasured : run_.epoch.loss / per_epoch,
         .samples_per_s =
             run_.epoch.partial
-                ? kNotMeasured
+                ? trace::kNotMeasured
                 : per_epoch * static_cast<double>(run_.shape.batch.global) / run_.epoch.times.total,
         .compute_seconds = run_.epoch.times.compute,
         .comm_exposed_seconds = run_.epoch.times.comm_exposed,
         .data_wait_seconds = run_.epoch.times.data_wait,
         .other_seconds = run_.epoch.times.other(),
-        .grad_norm = run_.epoch.partial ? kNotMeasured : run_.epoch.norms.mean(),
+        .grad_norm = run_.epoch.partial ? trace::kNotMeasured : run_.epoch.norms.mean(),
         .partial = run_.epoch.partial};
     if (const auto seconds = run_.rounds->virtual_seconds()) {
       line.virtual_seconds = *seconds - run_.epoch.virtual_begun;
@@ -265,4 +267,4 @@ void RunReport::end_epoch() {
   run_.rounds->report(run_.step, run_.first() ? &run_.reporter->record() : nullptr);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

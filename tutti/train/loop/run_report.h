@@ -13,7 +13,7 @@
 #include "tutti/train/loop/running.h"
 #include "tutti/train/step/noise_scale.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Not thread-safe; used by the thread that uses the communicator.
 class RunReport {
@@ -35,18 +35,18 @@ class RunReport {
   void save_noise(std::map<std::string, double>& metrics);
   /// Begins to average noise, or goes on with a checkpoint's averages; call it when the step
   /// exists.
-  void start_noise(const Checkpoint* resumed);
+  void start_noise(const keep::Checkpoint* resumed);
 
   /// Collective. Reports how the run has ended; `test` measures the test set between the lines that
   /// come before and after it.
-  void end(RunStatus status, const std::string& reason, const std::function<void()>& test);
+  void end(trace::RunStatus status, const std::string& reason, const std::function<void()>& test);
   /// Writes the record's last line on the rank that sees the cause, whichever it is: rank 0 may be
   /// ended before it learns of it. Errors of communication have their cause elsewhere, so for those
   /// rank 0's line is enough.
   void record_failure(const std::exception& error);
 
  private:
-  RunStart start_event();
+  trace::RunStart start_event();
   double flop_per_sample();
   /// Returns the mean over all micro-batches of all replicas, given one value per local one.
   double mean_over_batches(std::span<const double> local);
@@ -64,12 +64,12 @@ class RunReport {
   void report_machine(bool ends);
   /// Returns the flags with which the run can continue beyond its end.
   std::string beyond_this_end() const;
-  RunStop stop_event(RunStatus status, const std::string& reason) const;
+  trace::RunStop stop_event(trace::RunStatus status, const std::string& reason) const;
 
   Running& run_;
-  std::optional<Stragglers> stragglers_;
-  std::optional<MachineWatch> watch_;  // since the training began
-  ProcessorTime machine_recorded_;     // already in the record
+  std::optional<sync::Stragglers> stragglers_;
+  std::optional<device::MachineWatch> watch_;  // since the training began
+  device::ProcessorTime machine_recorded_;     // already in the record
   NoiseAverage noise_;
   std::vector<NoiseAverage> layer_noise_;  // by parameter, with run.noise_layers
   RunClock::Clock::time_point started_;
@@ -79,4 +79,4 @@ class RunReport {
   size_t reasons_recorded_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -6,17 +6,17 @@
 #include "tutti/train/settings/specs.h"
 #include "tutti/train/step/training_step.h"
 
-namespace tutti {
+namespace tutti::train {
 
-RunShape::RunShape(const RunConfig& config, const data::Dataset& train, bool replay,
+RunShape::RunShape(const config::RunConfig& config, const data::Dataset& train, bool replay,
                    comm::Communicator& communicator)
     : grid(part_grid(config.parallel, communicator.size(), communicator.rank())),
-      devices(static_cast<int>(replica_count(config.run, grid.groups()))),
+      devices(static_cast<int>(config::replica_count(config.run, grid.groups()))),
       gradients(static_cast<int>(gradients_of_step(config, devices))),
       replicas(replay ? gradients : devices, grid.groups(), grid.group()),
       workers(workers_of(replicas, grid, communicator.size(), communicator.rank())),
       accumulate(static_cast<int>(config.batch.accumulate)), batches(workers.times(accumulate)),
-      batch(batch_sizes(config.batch, gradients)),
+      batch(config::batch_sizes(config.batch, gradients)),
       sampler({.seed = static_cast<uint64_t>(config.run.seed),
                .size = train.size(),
                .replicas = gradients * accumulate,
@@ -26,8 +26,8 @@ RunShape::RunShape(const RunConfig& config, const data::Dataset& train, bool rep
                .file_samples = samples_of_files(config, train),
                .strict = config.data.strict,
                .spacing = train.spacing(),
-               .anywhere = config.data.windows == TextWindows::random}),
-      total_steps(tutti::total_steps(config.run, sampler.steps_per_epoch())),
+               .anywhere = config.data.windows == config::TextWindows::random}),
+      total_steps(tutti::train::total_steps(config.run, sampler.steps_per_epoch())),
       schedule(learning_rate_schedule(config, sampler.steps_per_epoch(), batch.global)) {}
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -10,21 +10,22 @@
 #include "tutti/train/network/schedule.h"
 #include "tutti/train/settings/run_data.h"
 
-namespace tutti {
+namespace tutti::train {
 
 struct RunShape {
   /// `replay`: the run simulates a machine's time. Throws ConfigError for inconsistent numbers.
-  RunShape(const RunConfig& config, const data::Dataset& train, bool replay,
+  RunShape(const config::RunConfig& config, const data::Dataset& train, bool replay,
            comm::Communicator& communicator);
 
-  const PartGrid grid;
-  const int devices;          ///< that hold replicas
-  const int gradients;        ///< per step: fewer than devices where a quorum is enough
-  const ReplicaMap replicas;  ///< computed replicas, on groups of ranks that share them
-  const ReplicaMap workers;   ///< replicas, or their parts; each has its own statistics
-  const int accumulate;       ///< micro-batches per replica and step
-  const ReplicaMap batches;   ///< the workers' micro-batches: each has a gradient in every step
-  const BatchSizes batch;
+  const split::PartGrid grid;
+  const int devices;                    ///< that hold replicas
+  const int gradients;                  ///< per step: fewer than devices where a quorum is enough
+  const exchange::ReplicaMap replicas;  ///< computed replicas, on groups of ranks that share them
+  const exchange::ReplicaMap workers;   ///< replicas, or their parts; each has its own statistics
+  const int accumulate;                 ///< micro-batches per replica and step
+  const exchange::ReplicaMap
+      batches;  ///< the workers' micro-batches: each has a gradient in every step
+  const config::BatchSizes batch;
   const data::Sampler sampler;
   const int64_t total_steps;
   const LearningRateSchedule schedule;
@@ -33,7 +34,9 @@ struct RunShape {
   /// Returns the epoch, from 1, that contains the completed step `step`.
   int64_t epoch_of(int64_t step) const { return (step - 1) / steps_per_epoch() + 1; }
   /// Returns the map of statistics among ranks that have the same kind of them.
-  const ReplicaMap& with_statistics() const { return grid.stages() > 1 ? replicas : workers; }
+  const exchange::ReplicaMap& with_statistics() const {
+    return grid.stages() > 1 ? replicas : workers;
+  }
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

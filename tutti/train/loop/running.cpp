@@ -6,25 +6,26 @@
 #include "tutti/train/loop/resume.h"
 #include "tutti/train/settings/resume_check.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr const char* kPatience = "patience";
 
 /// run.replicas = 0 means one per rank, but a resumed run has as many as it began with.
-RunConfig with_replicas(RunConfig config, const std::optional<Checkpoint>& resumed) {
+config::RunConfig with_replicas(config::RunConfig config,
+                                const std::optional<keep::Checkpoint>& resumed) {
   if (config.run.replicas == 0 && resumed) config.run.replicas = replicas_of(resumed->info);
   return config;
 }
 
-RunGoal goal_of_run(const RunConfig& config, const data::Dataset& train, int64_t batch) {
+RunGoal goal_of_run(const config::RunConfig& config, const data::Dataset& train, int64_t batch) {
   Goal goal = goal_of(config, model_spec(config, train, batch));
   const Metric& metric = *goal.metric;
   RunGoal all{.goal = std::move(goal),
               .patience = Patience(metric, config.run.min_improvement),
               .plateau = {},
               .waits = config.run.patience > 0};
-  if (config.schedule.name == ScheduleKind::plateau) all.plateau.emplace(metric, config);
+  if (config.schedule.name == config::ScheduleKind::plateau) all.plateau.emplace(metric, config);
   return all;
 }
 
@@ -32,7 +33,7 @@ RunGoal goal_of_run(const RunConfig& config, const data::Dataset& train, int64_t
 
 double RunGoal::quality() const {
   const auto at = metrics.find(std::string(goal.metric->name()));
-  return at == metrics.end() ? kNotMeasured : at->second;
+  return at == metrics.end() ? trace::kNotMeasured : at->second;
 }
 
 void RunGoal::save(std::map<std::string, double>& kept) const {
@@ -100,7 +101,7 @@ void Running::keep_best(int64_t at, double value) {
 // text is part of another error's message, which it must not replace.
 std::string Running::what_is_left() const try {
   if (finish_checkpoint) finish_checkpoint();
-  int64_t last = newest_step(spec.place.checkpoints);
+  int64_t last = keep::newest_step(spec.place.checkpoints);
   // It may be whole if only updating its links has failed.
   if (last == step && left.last != step)
     return fmt::format("the checkpoint of step {} itself is whole", step);
@@ -113,9 +114,9 @@ std::string Running::what_is_left() const try {
   return error.what();
 }
 
-ScopedSpan Running::span(const char* name) {
-  return spans ? ScopedSpan(&*spans, spans->name(name), spans->lane("trainer"))
-               : ScopedSpan(nullptr, {}, 0);
+trace::ScopedSpan Running::span(const char* name) {
+  return spans ? trace::ScopedSpan(&*spans, spans->name(name), spans->lane("trainer"))
+               : trace::ScopedSpan(nullptr, {}, 0);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

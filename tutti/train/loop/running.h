@@ -27,7 +27,7 @@
 #include "tutti/train/step/run_clock.h"
 #include "tutti/train/step/training_step.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Sums since the last line of the record.
 struct StepInterval {
@@ -72,7 +72,7 @@ struct RunGoal {
 
 /// The origin of a resumed run.
 struct RunPast {
-  std::optional<Checkpoint> checkpoint = {};               ///< open until the first step
+  std::optional<keep::Checkpoint> checkpoint = {};         ///< open until the first step
   std::vector<std::string> changes = {};                   ///< configuration changes since then
   EarlierPart earlier = {};                                ///< from the record
   std::optional<std::filesystem::path> went_on_from = {};  ///< path of that checkpoint
@@ -82,15 +82,15 @@ struct Running {
   const TrainerSpec& spec;
   comm::Communicator& comm;
   RunPast past;
-  const RunConfig config;
+  const config::RunConfig config;
   const RunShape shape;
-  RunSettings settings = {};  ///< settings that a resume compares
+  config::RunSettings settings = {};  ///< settings that a resume compares
   RunGoal goal;
   std::optional<TrainingStep> training = {};
   std::unique_ptr<Rounds> rounds = {};
   std::optional<Reporter> reporter = {};  ///< rank 0
   ProgressDisplay display;
-  std::optional<Spans> spans = {};  ///< with run.profile
+  std::optional<trace::Spans> spans = {};  ///< with run.profile
   RunClock clock = {};
   StepInterval interval;
   EpochSums epoch = {};
@@ -109,7 +109,7 @@ struct Running {
   const Network& network() const { return training->network(); }
   StepExchange& exchange() { return training->exchange(); }
   const StepExchange& exchange() const { return training->exchange(); }
-  RunRecord* record() { return reporter ? &reporter->record() : nullptr; }
+  trace::RunRecord* record() { return reporter ? &reporter->record() : nullptr; }
   const comm::Machine* machine() const { return spec.machine ? &*spec.machine : nullptr; }
   double epochs_done() const {
     return static_cast<double>(step) / static_cast<double>(shape.steps_per_epoch());
@@ -139,7 +139,7 @@ struct Running {
   std::string what_is_left() const;
 
   /// Begins a span of the trace, if there is one.
-  ScopedSpan span(const char* name);
+  trace::ScopedSpan span(const char* name);
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

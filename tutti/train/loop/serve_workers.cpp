@@ -9,9 +9,9 @@
 #include "tutti/train/rounds/server_orders.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::train {
 RunResult serve_workers(const TrainerSpec& spec) {
-  const RunConfig& config = spec.config;
+  const config::RunConfig& config = spec.config;
   comm::Communicator& own = *spec.communicator;
   const int workers = spec.job->size() - own.size();
   check_served_job(config, workers, workers, nullptr);
@@ -19,13 +19,14 @@ RunResult serve_workers(const TrainerSpec& spec) {
   (void)signal();  // from now on a signal is a request that the workers receive
   const std::vector<std::byte> choices = hear_first_worker(*spec.job);
   NetworkSpec network = with_served_buckets(
-      network_spec(config, *spec.data.train, batch_sizes(config.batch, workers).local));
-  network.choices = Choices::parse({reinterpret_cast<const char*>(choices.data()), choices.size()},
-                                   Choices::Of::first_rank);
+      network_spec(config, *spec.data.train, config::batch_sizes(config.batch, workers).local));
+  network.choices =
+      plan::Choices::parse({reinterpret_cast<const char*>(choices.data()), choices.size()},
+                           plan::Choices::Of::first_rank);
   network.warns = false;
   TrainingStep step({.network = std::move(network),
                      .exchange = {},
-                     .map = ReplicaMap(own.size(), own.size(), own.rank()),
+                     .map = exchange::ReplicaMap(own.size(), own.size(), own.rank()),
                      .accumulate = static_cast<int>(config.batch.accumulate),
                      .summed = {.replicas = 1, .ranks = 1},
                      .to_servers = true,
@@ -33,7 +34,7 @@ RunResult serve_workers(const TrainerSpec& spec) {
                     *spec.backend, own);
   RankServers servers(rank_servers_spec(config, *server_settings(config), workers, {}), step,
                       *spec.backend, *spec.job);
-  std::optional<RunStatus> status;
+  std::optional<trace::RunStatus> status;
   int64_t steps = 0;
   try {
     while (!(status = servers.serve(signal))) steps = servers.steps();
@@ -46,4 +47,4 @@ RunResult serve_workers(const TrainerSpec& spec) {
   return {.status = *status, .steps = 0};
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

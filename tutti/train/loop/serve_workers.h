@@ -3,11 +3,11 @@
 
 #include "tutti/train/loop/trainer.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Runs instead of train() on a rank that serves: serves the workers' rounds until they dismiss it.
 /// `spec.communicator` contains only the servers, `spec.job` first the workers and then the
 /// servers.
 RunResult serve_workers(const TrainerSpec& spec);
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -10,21 +10,21 @@
 #include "tutti/train/loop/evaluation.h"
 #include "tutti/train/network/table_files.h"
 
-namespace tutti {
+namespace tutti::train {
 
 int64_t Evaluation::take_tested_weights(std::optional<ModelWeights>& best) {
   if (!run_.config.checkpoint.best || run_.left.best < 0 || run_.left.best == run_.step)
     return run_.step;
-  const Variables& variables = run_.network().training.variables;
+  const plan::Variables& variables = run_.network().training.variables;
   best.emplace(variables);
   Weights& weights = best->weights();
   // One rank reads, so that the others need not see the folder. With tables and slices, each rank
   // reads its own rows.
   const std::string step =
       comm::decide(run_.comm, "reading the best weights", [&]() -> std::string {
-        const auto path = find_best(run_.spec.place.checkpoints);
+        const auto path = keep::find_best(run_.spec.place.checkpoints);
         if (!path) return "";
-        const Checkpoint checkpoint = open_checkpoint(*path);
+        const keep::Checkpoint checkpoint = keep::open_checkpoint(*path);
         if (run_.shape.grid.stages() == 1) weights.import_model(checkpoint.weights);
         return std::to_string(checkpoint.info.step) + '\0' + path->string();
       });
@@ -37,16 +37,16 @@ int64_t Evaluation::take_tested_weights(std::optional<ModelWeights>& best) {
   if (variables.has_slices() || run_.shape.grid.stages() > 1)  // each reads its own
     comm::on_each(run_.comm, "reading the best weights", [&] {
       if (!run_.first() || run_.shape.grid.stages() > 1)
-        weights.import_model(open_checkpoint(step.substr(end + 1)).weights);
+        weights.import_model(keep::open_checkpoint(step.substr(end + 1)).weights);
     });
   else
-    broadcast_arena(run_.comm, "the best weights", 0,
-                    {weights.parameters(), variables.parameter_bytes});
+    exchange::broadcast_arena(run_.comm, "the best weights", 0,
+                              {weights.parameters(), variables.parameter_bytes});
   if (run_.shape.grid.stages() == 1)
     run_.comm.broadcast({weights.statistics(0), variables.statistic_bytes}, 0);
   if (!variables.tables.empty())
     comm::on_each(run_.comm, "reading the best tables", [&] {
-      const Checkpoint checkpoint = open_checkpoint(step.substr(end + 1));
+      const keep::Checkpoint checkpoint = keep::open_checkpoint(step.substr(end + 1));
       read_tables(checkpoint.weights, checkpoint.path, weights);
     });
   return std::stoll(step.substr(0, end));
@@ -55,7 +55,7 @@ int64_t Evaluation::take_tested_weights(std::optional<ModelWeights>& best) {
 void Evaluation::test() {
   const auto began = RunClock::Clock::now();
   const double train_seconds = run_.clock.train();
-  const ScopedSpan span = run_.span("test");
+  const trace::ScopedSpan span = run_.span("test");
   run_.settle();
   gather();
   evaluator_.reset();  // frees memory for the next one
@@ -83,7 +83,7 @@ void Evaluation::test() {
   const double seconds = RunClock::since(began);
   run_.clock.add_pause(seconds);
   run_.evaluation_seconds += seconds;
-  TestRecord line;
+  trace::TestRecord line;
   line.epoch = run_.epochs_done();
   line.step = run_.step;
   line.weights_step = weights_step;
@@ -108,4 +108,4 @@ void Evaluation::test() {
   log::info("test set: {} ({} samples, weights of step {})", text, line.samples, weights_step);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

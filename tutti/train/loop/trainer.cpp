@@ -10,7 +10,7 @@
 #include "tutti/train/settings/goal.h"
 #include "tutti/train/settings/server_settings.h"
 
-namespace tutti {
+namespace tutti::train {
 
 RunResult TrainerRun::run() {
   compare_with_before();
@@ -33,7 +33,7 @@ RunResult TrainerRun::run() {
     // own to report. An error between ranks reaches them as it does the others.
     if (run_.rounds && run_.together && dynamic_cast<const CommError*>(&error) == nullptr) {
       try {
-        run_.rounds->dismiss(RunStatus::failed);
+        run_.rounds->dismiss(trace::RunStatus::failed);
       } catch (const std::exception& unreported) {
         log::warn("ranks that serve were not told of it: {}", unreported.what());
       }
@@ -47,7 +47,7 @@ void TrainerRun::loop() {
   const int64_t per_epoch = run_.shape.steps_per_epoch();
   if (run_.goal.reached)
     return stop(
-        RunStatus::done,
+        trace::RunStatus::done,
         fmt::format(
             "nothing to do: target reached before step {}{}", run_.step,
             run_.past.earlier.reached
@@ -78,9 +78,9 @@ void TrainerRun::loop() {
       run_.clock.stand_still();
       checkpoints_->write(best, ends);
     }
-    if (run_.goal.reached) return stop(RunStatus::done, "target reached");
+    if (run_.goal.reached) return stop(trace::RunStatus::done, "target reached");
     if (asked && !last)
-      return stop(RunStatus::requeue,
+      return stop(trace::RunStatus::requeue,
                   fmt::format("stopped by signal {} with a checkpoint at step {}",
                               trainer_->asked_by(), run_.step));
   }
@@ -94,11 +94,11 @@ void TrainerRun::loop() {
                           run_.goal.quality(), run_.epochs_done())
             : fmt::format("{} was not measured in these {:.2f} epochs",
                           run_.goal.goal.metric->name(), run_.epochs_done());
-    return stop(RunStatus::target_missed,
+    return stop(trace::RunStatus::target_missed,
                 fmt::format("{}{}{}, the target {} {}", words, words.empty() ? "" : "; ", known,
                             run_.step == run_.first_step ? "is" : "was", run_.config.run.target));
   }
-  stop(RunStatus::done, words.empty() ? fmt::format("{} steps", run_.step) : words);
+  stop(trace::RunStatus::done, words.empty() ? fmt::format("{} steps", run_.step) : words);
 }
 
 void TrainerRun::end_epoch() {
@@ -106,7 +106,7 @@ void TrainerRun::end_epoch() {
   report_.end_epoch();
 }
 
-void TrainerRun::stop(RunStatus status, const std::string& reason) {
+void TrainerRun::stop(trace::RunStatus status, const std::string& reason) {
   report_.end(status, reason, [this] { evaluation_->test(); });
 }
 
@@ -127,4 +127,4 @@ RunResult train(const TrainerSpec& spec) {
   return serves ? serve_workers(own) : TrainerRun(own).run();
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -20,13 +20,13 @@
 #include "tutti/train/network/network.h"
 #include "tutti/train/settings/run_data.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// The trainer's inputs. Pointers are borrowed and must outlive it.
 struct TrainerSpec {
-  RunConfig config;             ///< validated; threads chosen
+  config::RunConfig config;     ///< validated; threads chosen
   std::string resolved_config;  ///< TOML text, kept in checkpoints and beside the results
-  RunStart about;         ///< machine line, version, command ...; the trainer fills in the rest
+  trace::RunStart about;  ///< machine line, version, command ...; the trainer fills in the rest
   bool terminal = false;  ///< stdout is a terminal: draw a bar
   std::function<int()> stop_requested;       ///< 0: no; else the signal to stop; may be empty
   std::function<void()> checkpoint_written;  ///< called on every rank; may be empty
@@ -38,13 +38,13 @@ struct TrainerSpec {
   std::function<void()> run_begins{};
   double process_started = 0;              ///< unix time, for the start-up time in the log
   std::filesystem::path tuning_file;       ///< stores kernel choices between runs; empty: none
-  RunPlace place;                          ///< the run's folder, locked by the caller
+  keep::RunPlace place;                    ///< the run's folder, locked by the caller
   std::vector<std::string> resume_anyway;  ///< keys that may differ although they are fixed
   NextCommands next;                       ///< for the last lines of the log
   std::optional<comm::Machine> machine{};  ///< machine whose times are recorded, too
-  std::optional<StagingRecord> staging{};  ///< files staged before; for the record
+  std::optional<trace::StagingRecord> staging{};  ///< files staged before; for the record
   const data::ReadCounts* read_counts = nullptr;  ///< for the data below; null: not reported
-  const Backend* backend = nullptr;
+  const backend::Backend* backend = nullptr;
   comm::Communicator* communicator = nullptr;
   comm::Communicator* job = nullptr;  ///< the run's ranks and the servers'; null: no servers
   RunData data;
@@ -52,7 +52,7 @@ struct TrainerSpec {
 
 /// How a run ended, the same on every rank.
 struct RunResult {
-  RunStatus status = RunStatus::done;
+  trace::RunStatus status = trace::RunStatus::done;
   int64_t steps = 0;
   std::map<std::string, double> metrics{};  ///< results of the last evaluation
   std::map<std::string, double> test{};     ///< results on the test set, if measured
@@ -62,4 +62,4 @@ struct RunResult {
 /// the typed errors of base/error.h.
 RunResult train(const TrainerSpec& spec);
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -11,7 +11,7 @@
 #include "tutti/train/loop/run_report.h"
 #include "tutti/train/loop/running.h"
 
-namespace tutti {
+namespace tutti::train {
 
 class TrainerRun {
  public:
@@ -25,7 +25,7 @@ class TrainerRun {
   void compare_with_before();
   /// Returns the choices that this run must keep. If other settings changed they are only advice:
   /// the bits differ anyway, and a changed network may lack what the old one used.
-  Choices choices_before() const;
+  plan::Choices choices_before() const;
   void build();
   /// Builds the network and its exchange.
   void build_step();
@@ -34,13 +34,13 @@ class TrainerRun {
   RoundsSpec rounds_spec();
   /// Sets up the way in which replicas meet.
   void build_rounds();
-  std::vector<KeptState> states();
+  std::vector<keep::KeptState> states();
 
   // In trainer.cpp.
   void loop();
   void end_epoch();
   std::string stopped_early_words() const;
-  void stop(RunStatus status, const std::string& reason);
+  void stop(trace::RunStatus status, const std::string& reason);
 
   Running run_;
   RunReport report_;
@@ -49,4 +49,4 @@ class TrainerRun {
   std::optional<RunCheckpoints> checkpoints_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

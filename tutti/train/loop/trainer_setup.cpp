@@ -19,7 +19,7 @@
 #include "tutti/train/settings/specs.h"
 #include "tutti/train/step/step_settings.h"
 
-namespace tutti {
+namespace tutti::train {
 void TrainerRun::compare_with_before() {
   run_.settings = effective_settings(run_.config, run_.shape.devices, run_.spec.data);
   add_shards(run_.shape.sampler.spec().node_of, run_.shape.sampler.by_files(), run_.settings);
@@ -29,7 +29,7 @@ void TrainerRun::compare_with_before() {
     run_.settings[kOrderMachine] =
         fmt::format("{} ({:016x}), buckets of {} bytes", run_.spec.machine->name,
                     run_.spec.machine->content, clock_bucket_bytes(run_.config));
-  comm::agree(run_.comm, "the configuration", shared_lines(run_.settings));
+  comm::agree(run_.comm, "the configuration", config::shared_lines(run_.settings));
   if (!run_.past.checkpoint) return;
   run_.past.changes = check_resume(run_.past.checkpoint->path, run_.past.checkpoint->info,
                                    run_.settings, run_.spec.resume_anyway);
@@ -42,8 +42,8 @@ void TrainerRun::compare_with_before() {
         there, here);
 }
 
-Choices TrainerRun::choices_before() const {
-  Choices choices = Choices::parse(run_.past.checkpoint->info.plan_choices);
+plan::Choices TrainerRun::choices_before() const {
+  plan::Choices choices = plan::Choices::parse(run_.past.checkpoint->info.plan_choices);
   if (!run_.spec.resume_anyway.empty()) choices.make_advice();
   return choices;
 }
@@ -64,8 +64,8 @@ void TrainerRun::build() {
   trainer_.emplace(run_);
   build_rounds();
   evaluation_.emplace(run_);
-  const std::vector<KeptState> all = states();
-  for (const KeptState& state : all)
+  const std::vector<keep::KeptState> all = states();
+  for (const keep::KeptState& state : all)
     if (state.start) state.start(run_.past.checkpoint ? &*run_.past.checkpoint : nullptr);
   checkpoints_.emplace(run_, all);
   if (run_.config.run.profile) {
@@ -83,14 +83,15 @@ void TrainerRun::build_step() {
   if (run_.past.checkpoint)
     spec.choices = choices_before();
   else if (!run_.config.plan.choices_from.empty())
-    spec.choices = Choices::parse(
+    spec.choices = plan::Choices::parse(
         comm::decide(run_.comm, "reading plan.choices_from",
                      [&] {
-                       return verify_checkpoint(
-                                  checkpoint_at(run_.config.plan.choices_from, "plan.choices_from"))
+                       return keep::verify_checkpoint(
+                                  keep::checkpoint_at(run_.config.plan.choices_from,
+                                                      "plan.choices_from"))
                            .plan_choices;
                      }),
-        Choices::Of::another_run);
+        plan::Choices::Of::another_run);
   spec.tuning_file = run_.spec.tuning_file;
   constexpr int64_t kSteps = 256;
   TrainingStepSpec step = step_spec(run_.config, std::move(spec), run_.shape.replicas,
@@ -111,7 +112,7 @@ NoiseSettings TrainerRun::measured_noise() const {
                         run_.shape.grid.peers() == 1 && run_.config.comm.compression == "none";
   const int64_t every = run_.config.run.noise_every;
   const bool asked =
-      run_.config.run.noise_layers || (every > 0 && every != RunSection{}.noise_every);
+      run_.config.run.noise_layers || (every > 0 && every != config::RunSection{}.noise_every);
   if (asked && (!measured || every == 0) && run_.first())
     log::warn(
         "run.noise_every and run.noise_layers have no effect here: the noise of gradients is "
@@ -160,29 +161,29 @@ void TrainerRun::build_rounds() {
 
 /// Lists whatever has state across steps. The order is the one in which it starts: what comes later
 /// may look at what was restored before.
-std::vector<KeptState> TrainerRun::states() {
-  const auto of_weights = [this](SavedRun& saved) {
+std::vector<keep::KeptState> TrainerRun::states() {
+  const auto of_weights = [this](keep::SavedRun& saved) {
     evaluation_->gather();
     const Weights& weights = run_.training->weights();
     saved.model = weights.model_tensors(evaluation_->weights(), evaluation_->statistics());
     std::ranges::move(weights.row_tensors(), std::back_inserter(saved.own));
     std::ranges::move(table_refs(weights), std::back_inserter(saved.own));
   };
-  const auto restore_weights = [this](const Checkpoint* resumed) {
+  const auto restore_weights = [this](const keep::Checkpoint* resumed) {
     if (resumed)
       restore(*resumed, run_.shape.with_statistics(), run_.shape.grid.parts(),
               run_.exchange().kept_state(), run_.training->weights());
   };
-  const auto restore_exchange = [this](const Checkpoint* resumed) {
+  const auto restore_exchange = [this](const keep::Checkpoint* resumed) {
     if (!resumed) return;
     run_.exchange().restore(*resumed);
     if (!run_.first() || run_.config.comm.compression != "none") return;
-    if (std::ranges::any_of(SavedCompression(*resumed).names(0), comm::is_piece))
+    if (std::ranges::any_of(keep::SavedCompression(*resumed).names(0), comm::is_piece))
       log::warn(
           "what compression had not sent is lost: this run goes on from a compressed one and has "
           "comm.compression = \"none\"");
   };
-  const auto go_on = [this](const Checkpoint* resumed) {
+  const auto go_on = [this](const keep::Checkpoint* resumed) {
     if (!resumed) return;
     go_on_from(*resumed, run_);
     run_.goal.restore(resumed->info.metrics);
@@ -191,18 +192,19 @@ std::vector<KeptState> TrainerRun::states() {
       {.name = "weights", .save = of_weights, .start = restore_weights},
       {.name = "compression", .save = {}, .start = restore_exchange},  // the rounds save it
       {.name = "goal",
-       .save = [this](SavedRun& saved) { run_.goal.save(saved.numbers); },
+       .save = [this](keep::SavedRun& saved) { run_.goal.save(saved.numbers); },
        .start = go_on},
       {.name = "rounds",
-       .save = [this](SavedRun& saved) { run_.rounds->save(saved); },
-       .start = [this](const Checkpoint* resumed) { run_.rounds->start(resumed, run_.step); }},
+       .save = [this](keep::SavedRun& saved) { run_.rounds->save(saved); },
+       .start =
+           [this](const keep::Checkpoint* resumed) { run_.rounds->start(resumed, run_.step); }},
       {.name = "noise",
-       .save = [this](SavedRun& saved) { report_.save_noise(saved.numbers); },
-       .start = [this](const Checkpoint* resumed) { report_.start_noise(resumed); }},
+       .save = [this](keep::SavedRun& saved) { report_.save_noise(saved.numbers); },
+       .start = [this](const keep::Checkpoint* resumed) { report_.start_noise(resumed); }},
       {.name = "batches",
-       .save = [this](SavedRun& saved) { trainer_->save(saved); },
-       .start = [this](const Checkpoint*) { trainer_->read_from_here(); }},
+       .save = [this](keep::SavedRun& saved) { trainer_->save(saved); },
+       .start = [this](const keep::Checkpoint*) { trainer_->read_from_here(); }},
   };
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -3,10 +3,10 @@
 #include "tutti/train/loop/moving_fields.h"
 #include "tutti/train/loop/round_trainer.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
-MovingFieldsSpec moving_fields_spec(const RunConfig& config, const data::Sampler& sampler) {
+MovingFieldsSpec moving_fields_spec(const config::RunConfig& config, const data::Sampler& sampler) {
   const auto along = [](const std::vector<int64_t>& axes) {
     return std::array<int64_t, 3>{axes[0], axes[1], axes[2]};
   };
@@ -48,10 +48,9 @@ std::unique_ptr<BatchSource> RoundTrainer::make_batches() {
   if (!run_.past.checkpoint)
     fields->begin();
   else if (run_.past.checkpoint->info.replicas == run_.shape.replicas.replicas()) {
-    RankFileReader files(*run_.past.checkpoint);
-    fields->restore(
-        files,
-        ReplicaMap(run_.shape.replicas.replicas(), files.ranks(), 0).times(run_.shape.accumulate));
+    keep::RankFileReader files(*run_.past.checkpoint);
+    fields->restore(files, exchange::ReplicaMap(run_.shape.replicas.replicas(), files.ranks(), 0)
+                               .times(run_.shape.accumulate));
   } else {
     log::warn_once("seeds in flight begin anew: the checkpoint's are of {} replicas",
                    run_.past.checkpoint->info.replicas);
@@ -71,4 +70,4 @@ void RoundTrainer::report_waiting() {
   if (waiting_logged_) log::warn("{}", line);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

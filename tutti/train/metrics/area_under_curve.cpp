@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace tutti {
+namespace tutti::train {
 
 double area_under_curve(std::vector<float> zeros, std::vector<float> ones) {
   const auto bad = [](float x) { return std::isnan(x); };
@@ -52,4 +52,4 @@ double ScoreBins::area() const {
   return counts_[2 * kBins] > 0 || zeros == 0 || ones == 0 ? std::nan("") : pairs / (zeros * ones);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace tutti {
+namespace tutti::train {
 
 /// Returns the area under the receiver operating characteristic: the fraction of all pairs of a
 /// zero and a one in which the one has the greater score; equal scores count half. Independent of
@@ -31,4 +31,4 @@ class ScoreBins {
   std::vector<double> counts_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -7,7 +7,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -104,4 +104,4 @@ double Bleu::value() const {
   return brevity() * std::exp(logarithms);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

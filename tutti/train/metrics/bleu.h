@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tutti {
+namespace tutti::train {
 
 /// Splits a text into words and signs like mteval-v13a.pl, the default of sacreBLEU: signs are
 /// separate except within numbers.
@@ -37,4 +37,4 @@ class Bleu {
   int64_t written_ = 0, references_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <sstream>
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 using BleuWords = std::vector<std::string>;
@@ -57,4 +57,4 @@ TEST(Bleu, WordsAreThoseOfTheOriginalScript) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

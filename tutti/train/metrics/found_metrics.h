@@ -6,7 +6,7 @@
 
 #include "tutti/train/metrics/metrics.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// A metric between 0 and 1; higher is better.
 class Share : public Metric {
@@ -87,4 +87,4 @@ class UnderCurve final : public Share {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -8,7 +8,7 @@
 #include "tutti/train/metrics/found_metrics.h"
 #include "tutti/train/metrics/surprise_metric.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// The outputs at one position: K numbers, `stride` apart.
@@ -82,7 +82,7 @@ class TopFive final : public Share {
 
 class CrossEntropy final : public Metric {
  public:
-  explicit CrossEntropy(SoftmaxCrossEntropyAttributes loss) : loss_(std::move(loss)) {}
+  explicit CrossEntropy(ops::SoftmaxCrossEntropyAttributes loss) : loss_(std::move(loss)) {}
   std::string_view name() const override { return "loss"; }
   bool higher_is_better() const override { return false; }
   double of_sample(const SampleTensor& prediction, const SampleTensor& target,
@@ -99,7 +99,7 @@ class CrossEntropy final : public Metric {
   /// training takes over a batch.
   double weight_of_sample(const SampleTensor& /*prediction*/, const SampleTensor& target,
                           int64_t i) const override {
-    if (loss_.class_weights.empty() || loss_.mean_over == MeanOver::labels) return 1;
+    if (loss_.class_weights.empty() || loss_.mean_over == ops::MeanOver::labels) return 1;
     const int64_t positions = target.sample.elements();
     double sum = 0;
     for (int64_t p = 0; p < positions; ++p) sum += weight_of(target.classes(i)[p]);
@@ -110,7 +110,7 @@ class CrossEntropy final : public Metric {
   double weight_of(int32_t label) const {
     return loss_.class_weights.empty() ? 1 : loss_.class_weights.at(static_cast<size_t>(label));
   }
-  SoftmaxCrossEntropyAttributes loss_;
+  ops::SoftmaxCrossEntropyAttributes loss_;
 };
 
 class IntersectionOverUnion final : public Share {
@@ -138,7 +138,8 @@ class IntersectionOverUnion final : public Share {
 /// The mean over a sample's numbers: a loss on what the network learns.
 class Pointwise : public Metric {
  public:
-  Pointwise(std::string name, PointwiseLossAttributes loss) : name_(std::move(name)), loss_(loss) {}
+  Pointwise(std::string name, ops::PointwiseLossAttributes loss)
+      : name_(std::move(name)), loss_(loss) {}
   std::string_view name() const override { return name_; }
   Takes takes() const override { return Takes::learned; }
   bool higher_is_better() const override { return false; }
@@ -155,25 +156,25 @@ class Pointwise : public Metric {
   double of_element(double x, double t) const {  // as in ops/losses.h
     const double d = std::abs(x - t);
     switch (loss_.kind) {
-      case PointwiseLossKind::mse: return d * d;
-      case PointwiseLossKind::mae: return d;
-      case PointwiseLossKind::huber:
+      case ops::PointwiseLossKind::mse: return d * d;
+      case ops::PointwiseLossKind::mae: return d;
+      case ops::PointwiseLossKind::huber:
         return d < loss_.delta ? d * d / 2 : loss_.delta * (d - loss_.delta / 2);
-      case PointwiseLossKind::bce_with_logits:
+      case ops::PointwiseLossKind::bce_with_logits:
         return (1 - t) * x + (1 + (loss_.pos_weight - 1) * t) *
                                  (std::log1p(std::exp(-std::abs(x))) + std::max(-x, 0.0));
     }
     return NAN;
   }
   std::string name_;
-  PointwiseLossAttributes loss_;
+  ops::PointwiseLossAttributes loss_;
 };
 
 /// The mean absolute error in the data's units.
 class MeanError final : public Pointwise {
  public:
   explicit MeanError(std::string unit)
-      : Pointwise("mae", {.kind = PointwiseLossKind::mae}), unit_(std::move(unit)) {}
+      : Pointwise("mae", {.kind = ops::PointwiseLossKind::mae}), unit_(std::move(unit)) {}
   Takes takes() const override { return Takes::differences; }
   std::string_view unit() const override { return unit_; }
 
@@ -224,8 +225,8 @@ std::vector<std::shared_ptr<const Metric>>& own_metrics() {
   return list;
 }
 
-std::vector<std::shared_ptr<const Metric>> metrics_of_objective(const ModelSpec& model,
-                                                                const Objective& objective) {
+std::vector<std::shared_ptr<const Metric>> metrics_of_objective(
+    const models::ModelSpec& model, const models::Objective& objective) {
   std::vector<std::shared_ptr<const Metric>> metrics;
   for (const std::string& name : objective.metrics) {
     const auto own =
@@ -234,42 +235,45 @@ std::vector<std::shared_ptr<const Metric>> metrics_of_objective(const ModelSpec&
       throw ConfigError(fmt::format("there is no metric '{}': register_metric adds it", name));
     metrics.push_back(*own);
   }
-  SoftmaxCrossEntropyAttributes entropy = model.loss;
+  ops::SoftmaxCrossEntropyAttributes entropy = model.loss;
   entropy.label_smoothing = 0;
   entropy.scale *= objective.weight;
-  PointwiseLossAttributes pointwise = model.pointwise_loss;
+  ops::PointwiseLossAttributes pointwise = model.pointwise_loss;
   pointwise.kind = *objective.loss;
   pointwise.scale *= objective.weight;
   switch (*objective.task) {
-    case TaskKind::classify: {
-      const auto target = std::ranges::find(model.targets, objective.target, &ModelField::name);
+    case models::TaskKind::classify: {
+      const auto target =
+          std::ranges::find(model.targets, objective.target, &models::ModelField::name);
       metrics.push_back(std::make_shared<Accuracy>());
       if ((target == model.targets.end() ? model.classes : target->classes) > 5)
         metrics.push_back(std::make_shared<TopFive>());
       if (!objective.own_loss) metrics.push_back(std::make_shared<CrossEntropy>(entropy));
       break;
     }
-    case TaskKind::language:
+    case models::TaskKind::language:
       metrics.push_back(std::make_shared<Surprise>("loss", Surprise::Unit::nats,
                                                    model.loss.scale * objective.weight));
       metrics.push_back(std::make_shared<Surprise>("perplexity", Surprise::Unit::perplexity, 1.f));
       metrics.push_back(std::make_shared<Surprise>("bits", Surprise::Unit::bits, 1.f));
       // Without fields, as when a configuration is read, bytes may still become known.
-      if (const auto target = std::ranges::find(model.targets, objective.target, &ModelField::name);
+      if (const auto target =
+              std::ranges::find(model.targets, objective.target, &models::ModelField::name);
           target != model.targets.end() ? !target->class_bytes.empty() : model.targets.empty())
         metrics.push_back(std::make_shared<BitsPerByte>(
             target != model.targets.end() ? target->class_bytes : std::vector<int32_t>{}));
       metrics.push_back(std::make_shared<TokenAccuracy>());
       break;
-    case TaskKind::segment:
+    case models::TaskKind::segment:
       metrics.push_back(std::make_shared<IntersectionOverUnion>());
       metrics.push_back(std::make_shared<Accuracy>());
       if (!objective.own_loss) metrics.push_back(std::make_shared<CrossEntropy>(entropy));
       break;
-    case TaskKind::regress: {
-      const auto target = std::ranges::find(model.targets, objective.target, &ModelField::name);
+    case models::TaskKind::regress: {
+      const auto target =
+          std::ranges::find(model.targets, objective.target, &models::ModelField::name);
       const bool known = target != model.targets.end();
-      if (pointwise.kind == PointwiseLossKind::bce_with_logits) {
+      if (pointwise.kind == ops::PointwiseLossKind::bce_with_logits) {
         metrics.push_back(std::make_shared<OfFound>("f1", OfFound::Kind::f1));
         metrics.push_back(std::make_shared<RightSide>());
         metrics.push_back(std::make_shared<OfFound>("precision", OfFound::Kind::precision));
@@ -298,8 +302,8 @@ void register_metric(std::shared_ptr<const Metric> metric) {
 
 size_t registered_metrics() { return own_metrics().size(); }
 
-std::vector<std::shared_ptr<const Metric>> metrics_of(const ModelSpec& model) {
-  const std::vector<Objective> objectives = objectives_of(model);
+std::vector<std::shared_ptr<const Metric>> metrics_of(const models::ModelSpec& model) {
+  const std::vector<models::Objective> objectives = models::objectives_of(model);
   std::vector<std::shared_ptr<const Metric>> metrics;
   for (size_t o = 0; o < objectives.size(); ++o) {
     const std::string& name = objectives[o].name;
@@ -310,7 +314,7 @@ std::vector<std::shared_ptr<const Metric>> metrics_of(const ModelSpec& model) {
                                                          o, std::move(metric)));
   }
   const auto is_loss = [](const auto& metric) { return metric->name() == "loss"; };
-  if (std::ranges::any_of(objectives, &Objective::own_loss) &&
+  if (std::ranges::any_of(objectives, &models::Objective::own_loss) &&
       std::ranges::none_of(metrics, is_loss))
     metrics.push_back(std::make_shared<OwnLoss>());
   return metrics;
@@ -335,4 +339,4 @@ std::string to_text(const Metric& metric, double value) {
                      metric.unit().empty() ? "" : " ", metric.unit());
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -13,7 +13,7 @@
 #include "tutti/models/block/model.h"
 #include "tutti/train/metrics/area_under_curve.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// A tensor on the host in the plain layout, one sample after the other: f32, or i32 for targets
 /// that are class numbers.
@@ -116,7 +116,7 @@ size_t registered_metrics();
 ///             logarithms. Not where the model has losses of its own: then one loss, after all
 ///             other metrics, is the mean over samples of the sum of all the model's losses, for
 ///             each sample alone
-std::vector<std::shared_ptr<const Metric>> metrics_of(const ModelSpec& model);
+std::vector<std::shared_ptr<const Metric>> metrics_of(const models::ModelSpec& model);
 /// Returns the metric of this name. Throws ConfigError listing the task's metrics.
 const Metric& find_metric(std::span<const std::shared_ptr<const Metric>> metrics,
                           std::string_view name);
@@ -180,4 +180,4 @@ class Quality {
   std::vector<ScoreBins> bins_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

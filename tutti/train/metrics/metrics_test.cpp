@@ -16,17 +16,17 @@
 #include "tutti/train/metrics/area_under_curve.h"
 #include "tutti/train/settings/goal.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
-ModelSpec task(TaskKind kind, int64_t classes) {
-  ModelSpec model;
+models::ModelSpec task(models::TaskKind kind, int64_t classes) {
+  models::ModelSpec model;
   model.task = kind;
   model.classes = classes;
   return model;
 }
 
-Quality quality_of(const ModelSpec& model, const Shape& prediction, const Shape& target,
+Quality quality_of(const models::ModelSpec& model, const Shape& prediction, const Shape& target,
                    std::span<const float> y, const void* t, int64_t count) {
   Quality quality(metrics_of(model));
   const Judged judged{{y.data(), prediction}, {t, target}};
@@ -36,7 +36,7 @@ Quality quality_of(const ModelSpec& model, const Shape& prediction, const Shape&
 
 Quality classified(std::span<const float> logits, std::span<const int32_t> labels,
                    int64_t classes) {
-  return quality_of(task(TaskKind::classify, classes), {classes}, {}, logits, labels.data(),
+  return quality_of(task(models::TaskKind::classify, classes), {classes}, {}, logits, labels.data(),
                     std::ssize(labels));
 }
 
@@ -54,7 +54,7 @@ TEST(Metrics, OfClassesByHand) {
 }
 
 TEST(Metrics, BitsAByteAreOfWhatTokensStandFor) {
-  ModelSpec model = task(TaskKind::language, 3);
+  models::ModelSpec model = task(models::TaskKind::language, 3);
   model.targets = {{.name = model.target_field, .sample = {4}, .classes = 3}};
   for (const auto& metric : metrics_of(model)) EXPECT_NE(metric->name(), "bits_per_byte");
   model.targets[0].class_bytes = {1, 5, 0};  // the last one ends a document
@@ -71,7 +71,7 @@ TEST(Metrics, OfTokensByHand) {
   // for three of five tokens.
   const std::array<float, 16> y = {0.5f, 1, 2, 9, 1, 0, 1, 1, 0.25f, 0.25f, 9, 9, 1, 0, 1, 1};
   const std::array<int32_t, 8> tokens = {3, 0, 7, -1, 2, 5, -1, -1};
-  ModelSpec model = task(TaskKind::language, 8);
+  models::ModelSpec model = task(models::TaskKind::language, 8);
   const Quality q = quality_of(model, {2, 4}, {4}, y, tokens.data(), 2);
   EXPECT_DOUBLE_EQ(q.value("accuracy"), 3.0 / 5);
   EXPECT_DOUBLE_EQ(q.value("loss"), 4.0 / 5);
@@ -83,13 +83,13 @@ TEST(Metrics, ClassWeightsCountInTheLossAsInTraining) {
   const std::array<int32_t, 3> labels = {0, 1, 0};
   const double a = std::log1p(std::exp(1.0)), b = std::log1p(std::exp(-1.0)),
                c = std::log1p(std::exp(-3.0));
-  ModelSpec model = task(TaskKind::classify, 2);
+  models::ModelSpec model = task(models::TaskKind::classify, 2);
   model.loss.class_weights = {1, 4};
   const auto loss = [&] {
     return quality_of(model, {2}, {}, logits, labels.data(), 3).value("loss");
   };
   EXPECT_NEAR(loss(), (a + 4 * b + c) / 6, 1e-6);
-  model.loss.mean_over = MeanOver::labels;
+  model.loss.mean_over = ops::MeanOver::labels;
   EXPECT_NEAR(loss(), (a + 4 * b + c) / 3, 1e-6);
 }
 
@@ -106,7 +106,8 @@ TEST(Metrics, DoNotDependOnTheSplit) {
   std::vector<int32_t> labels(1000);
   for (float& v : logits) v = 5 * rng.normal();
   for (int32_t& l : labels) l = static_cast<int32_t>(rng.below(10));
-  Quality whole = classified(logits, labels, 10), parts(metrics_of(task(TaskKind::classify, 10)));
+  Quality whole = classified(logits, labels, 10),
+          parts(metrics_of(task(models::TaskKind::classify, 10)));
   for (size_t first : {size_t{900}, size_t{300}, size_t{0}}) {
     const size_t last = first == 0 ? 300 : first == 300 ? 900 : 1000;
     Quality part = classified(std::span(logits).subspan(first * 10),
@@ -135,7 +136,7 @@ TEST(Metrics, IntersectionOverUnionIsTheMeanOverClassesOfEachSample) {
       0, 0, 0, 0,  0, 0, 0, 0,  9, 9, 9, 9};
   // clang-format on
   const std::array<int32_t, 8> labels = {0, 1, 1, 1, 0, 0, 1, 1};
-  ModelSpec model = task(TaskKind::segment, 3);
+  models::ModelSpec model = task(models::TaskKind::segment, 3);
   const Quality q = quality_of(model, {3, 2, 2}, {2, 2}, y, labels.data(), 2);
   const double first = (1.0 / 2 + 2.0 / 3 + 1) / 3;
   EXPECT_NEAR(q.value("iou"), (first + 0) / 2, 1e-7);
@@ -145,8 +146,8 @@ TEST(Metrics, IntersectionOverUnionIsTheMeanOverClassesOfEachSample) {
 }
 
 TEST(Metrics, OfNumbersByHand) {
-  ModelSpec model = task(TaskKind::regress, 2);
-  model.pointwise_loss.kind = PointwiseLossKind::huber;
+  models::ModelSpec model = task(models::TaskKind::regress, 2);
+  model.pointwise_loss.kind = ops::PointwiseLossKind::huber;
   const std::array<float, 4> y = {0.5f, -3, 1, 1}, t = {0, 0, 1, 1};
   const Quality q = quality_of(model, {2}, {2}, y, t.data(), 2);
   EXPECT_NEAR(q.value("mae"), (3.5 / 2 + 0) / 2, 1e-7);
@@ -158,8 +159,8 @@ TEST(Metrics, OfNumbersByHand) {
 // The expected numbers come from scikit-learn 1.9: precision_score, recall_score, f1_score,
 // accuracy_score, roc_auc_score and log_loss over all samples.
 TEST(Metrics, OfZerosAndOnesAreThoseOfScikitLearnWhateverTheBatchesAndRanks) {
-  ModelSpec model = task(TaskKind::regress, 0);
-  model.pointwise_loss.kind = PointwiseLossKind::bce_with_logits;
+  models::ModelSpec model = task(models::TaskKind::regress, 0);
+  model.pointwise_loss.kind = ops::PointwiseLossKind::bce_with_logits;
   model.target_field = "click";
   model.targets = {{"click", {1}}};
   const std::array<float, 10> logits = {-1, 2, 0.5f, 0.5f, 3, -2, -0.1f, 1, -3, 0},
@@ -189,8 +190,8 @@ TEST(Metrics, OfZerosAndOnesAreThoseOfScikitLearnWhateverTheBatchesAndRanks) {
 }
 
 TEST(Metrics, ZeroOverZeroIsZeroWithAWordAndNaNWithoutSamples) {
-  ModelSpec model = task(TaskKind::regress, 0);
-  model.pointwise_loss.kind = PointwiseLossKind::bce_with_logits;
+  models::ModelSpec model = task(models::TaskKind::regress, 0);
+  model.pointwise_loss.kind = ops::PointwiseLossKind::bce_with_logits;
   model.targets = {{model.target_field, {1}}};
   const std::array<float, 2> y = {-1, -2}, t = {0, 0};
   const Quality none = quality_of(model, {1}, {1}, y, t.data(), 2);
@@ -202,7 +203,7 @@ TEST(Metrics, ZeroOverZeroIsZeroWithAWordAndNaNWithoutSamples) {
 }
 
 TEST(Metrics, ErrorsAreOfTheDataAndLossesOfWhatIsLearned) {
-  ModelSpec model = task(TaskKind::regress, 0);
+  models::ModelSpec model = task(models::TaskKind::regress, 0);
   model.targets = {{.name = model.target_field, .sample = {1}, .unit = "K"}};
   const std::array<float, 2> y = {280, 300}, t = {286, 288}, learned = {0, 2},
                              wanted = {0.6f, 0.8f};
@@ -240,7 +241,7 @@ TEST(Metrics, ErrorsAreOfTheDataAndLossesOfWhatIsLearned) {
 // Undoing log1p may make a prediction infinite although the loss is a number.
 TEST(Metrics, InfiniteAndNoNumberAreNeverTheBest) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNaN = NAN;
-  ModelSpec model = task(TaskKind::regress, 0);
+  models::ModelSpec model = task(models::TaskKind::regress, 0);
   const std::array<float, 2> y = {std::expm1(100.0f), 1}, t = {1, 1}, learned = {100, 1};
   Quality quality(metrics_of(model));
   const Judged judged{{y.data(), {1}}, {t.data(), {1}}, {learned.data(), {1}}, {t.data(), {1}}};
@@ -248,7 +249,7 @@ TEST(Metrics, InfiniteAndNoNumberAreNeverTheBest) {
   EXPECT_EQ(quality.value("mae"), kInfinity);
   EXPECT_TRUE(std::isfinite(quality.value("loss")));
   EXPECT_EQ(quality.undefined(), "mae is infinite, which is never the best");
-  for (const TaskKind kind : {TaskKind::regress, TaskKind::classify}) {
+  for (const models::TaskKind kind : {models::TaskKind::regress, models::TaskKind::classify}) {
     Goal goal{.metrics = metrics_of(task(kind, 2))};
     goal.metric = goal.metrics[0].get();
     EXPECT_FALSE(goal.better(goal.metric->worst(), kNaN)) << "the first evaluation";
@@ -262,7 +263,7 @@ TEST(Metrics, InfiniteAndNoNumberAreNeverTheBest) {
 }
 
 TEST(Metrics, LossHasTheWeightOfItsObjective) {
-  ModelSpec model;
+  models::ModelSpec model;
   model.name = "layers";
   model.layers = {
       {.entries = {
@@ -287,11 +288,13 @@ TEST(Metrics, OfOnesOwnAreNamedByObjectives) {
   EXPECT_EQ(registered_metrics(), before + 1);
   EXPECT_THROW(register_metric(std::make_shared<First>()), ConfigError);
 
-  ModelInfo own = find_model("lenet");
+  models::ModelInfo own = models::find_model("lenet");
   own.name = "lenet-judged";
-  own.objectives = [](const ModelSpec&) { return std::vector<Objective>{{.metrics = {"first"}}}; };
-  register_model(own);
-  EXPECT_THROW(register_model(own), ConfigError);
+  own.objectives = [](const models::ModelSpec&) {
+    return std::vector<models::Objective>{{.metrics = {"first"}}};
+  };
+  models::register_model(own);
+  EXPECT_THROW(models::register_model(own), ConfigError);
   const auto metrics = metrics_of({.name = "lenet-judged", .classes = 3});
   EXPECT_EQ(metrics.front()->name(), "first");
   Quality quality(metrics);
@@ -320,8 +323,8 @@ TEST(Metrics, AreaUnderTheCurveCountsPairs) {
 }
 
 TEST(Metrics, OneLogitOfASampleHasAnAreaUnderTheCurve) {
-  ModelSpec model = task(TaskKind::regress, 0);
-  model.pointwise_loss.kind = PointwiseLossKind::bce_with_logits;
+  models::ModelSpec model = task(models::TaskKind::regress, 0);
+  model.pointwise_loss.kind = ops::PointwiseLossKind::bce_with_logits;
   model.target_field = "click";
   model.targets = {{"click", {1}}};
   const std::array<float, 5> logits = {-1, 2, 0.5f, 0.5f, 3}, clicks = {0, 1, 1, 0, 0};
@@ -376,4 +379,4 @@ TEST(Metrics, AreaInBins) {
   EXPECT_TRUE(std::isnan(nan.area()));
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

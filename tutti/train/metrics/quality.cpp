@@ -4,7 +4,7 @@
 #include "tutti/base/error.h"
 #include "tutti/train/metrics/metrics.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr double kWeightQuantum = 0x1p-24;
@@ -102,4 +102,4 @@ double Quality::value(std::string_view metric) const {
   CHECK(false, "metric {}", metric);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -5,7 +5,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Returns x log2 x, which is 0 at 0.
@@ -63,4 +63,4 @@ SegmentationScore score_segmentation(std::span<const int32_t> segments,
   return score;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-namespace tutti {
+namespace tutti::train {
 
 struct SegmentationScore {
   /// Variation of information, in bits (Meila 2003): H(segments | truth) measures splits, and
@@ -27,4 +27,4 @@ struct SegmentationScore {
 SegmentationScore score_segmentation(std::span<const int32_t> segments,
                                      std::span<const uint32_t> truth);
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 TEST(SegmentationScore, OfTheTruthItselfIsPerfect) {
@@ -52,4 +52,4 @@ TEST(SegmentationScore, OfNothingIsPerfect) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

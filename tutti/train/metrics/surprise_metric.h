@@ -13,7 +13,7 @@
 #include "tutti/base/error.h"
 #include "tutti/train/metrics/metrics.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Computes from y [2, positions], which holds -log p of the target's tokens, and whether they are
 /// the most likely. A mean over the tokens of all samples.
@@ -118,4 +118,4 @@ class BitsPerByte final : public Metric {
   std::vector<int32_t> bytes_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

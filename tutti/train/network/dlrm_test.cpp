@@ -13,7 +13,7 @@
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/train/step/training_step.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr int64_t kTinyNumbers = 3, kTinyWidth = 4, kTinyHidden = 6, kTinyBatch = 5;
@@ -21,7 +21,7 @@ constexpr int kTinyReplicas = 4, kTinySteps = 3;
 constexpr float kTinyRate = 0.5f;
 const std::vector<int64_t> kTinyRows = {9, 300, 4, 17};
 
-ModelSpec tiny_dlrm() {
+models::ModelSpec tiny_dlrm() {
   const auto tables = std::ssize(kTinyRows);
   return {.name = "dlrm",
           .input = {kTinyNumbers},
@@ -42,15 +42,15 @@ struct ClickBatch {
 /// The tables of tiny_dlrm() with bags of up to so many rows, each row with a weight.
 const std::vector<int64_t> kTinyBags = {3, 1, 2, 2};
 
-ModelSpec dlrm_of_bags() {
-  ModelSpec spec = tiny_dlrm();
+models::ModelSpec dlrm_of_bags() {
+  models::ModelSpec spec = tiny_dlrm();
   std::vector<int64_t> rows;
   for (size_t t = 0; t < kTinyRows.size(); ++t)
     rows.insert(rows.end(), static_cast<size_t>(kTinyBags[t]), kTinyRows[t]);
   const Shape places{std::ssize(rows)};
   spec.inputs[1] = {.name = "rows", .sample = places, .rows = rows, .bags = kTinyBags};
   spec.inputs.push_back({.name = "weights", .sample = places});
-  spec.pooling = Pooling::mean;
+  spec.pooling = models::Pooling::mean;
   return spec;
 }
 
@@ -89,13 +89,13 @@ struct Trained {
 };
 
 void collect(const Weights& weights, NamedValues& values) {
-  for (const NamedTensor& tensor :
-       materialise(weights.model_tensors(weights.parameters(), weights.statistics(0)))) {
+  for (const keep::NamedTensor& tensor :
+       keep::materialise(weights.model_tensors(weights.parameters(), weights.statistics(0)))) {
     const auto* x = reinterpret_cast<const float*>(tensor.bytes.data());
     values[tensor.name].assign(x, x + tensor.desc.elements());
   }
-  for (const TableVariable& table : weights.variables().tables) {
-    const Variable& v = table.variable;
+  for (const plan::TableVariable& table : weights.variables().tables) {
+    const plan::Variable& v = table.variable;
     std::vector<double>& all = values[v.name];
     const int64_t width = v.desc.shape[1];
     all.resize(static_cast<size_t>(table.rows.all * width));
@@ -106,7 +106,7 @@ void collect(const Weights& weights, NamedValues& values) {
 
 struct DlrmRun {
   int ranks = 1, threads = 1, accumulate = 1;
-  TableRule::Kind rule = TableRule::Kind::sgd;
+  ops::TableRule::Kind rule = ops::TableRule::Kind::sgd;
   std::vector<std::string> freeze{};
   bool bags = false, tiles = false;
 };
@@ -119,8 +119,8 @@ Trained trained_dlrm(const DlrmRun& run) {
     TrainingStepSpec spec{
         .network = {},
         .exchange = {},
-        .map = ReplicaMap(kTinyReplicas / run.accumulate, run.ranks, communicator.rank()),
-        .grid = PartGrid({}, 1, run.ranks, communicator.rank()),
+        .map = exchange::ReplicaMap(kTinyReplicas / run.accumulate, run.ranks, communicator.rank()),
+        .grid = split::PartGrid({}, 1, run.ranks, communicator.rank()),
         .accumulate = run.accumulate,
         .seed = 3};
     spec.network.training.model = run.bags ? dlrm_of_bags() : tiny_dlrm();
@@ -129,12 +129,12 @@ Trained trained_dlrm(const DlrmRun& run) {
     spec.network.training.freeze = run.freeze;
     spec.network.training.split.threads = run.threads;
     spec.network.plan.measure = false;
-    const CpuBackend backend;
+    const backend::CpuBackend backend;
     TrainingStep step(spec, backend, communicator);
     {
       const std::scoped_lock lock(mutex);
       collect(step.weights(), trained.first);
-      for (const PlanBand& band : step.network().training.bands)
+      for (const plan::PlanBand& band : step.network().training.bands)
         trained.cuts = trained.cuts || (!band.whole && band.tile < band.samples);
     }
     step.start();
@@ -145,7 +145,7 @@ Trained trained_dlrm(const DlrmRun& run) {
         ClickBatch batch = click_batch(s, micro);
         if (run.bags) make_bags(batch, static_cast<uint64_t>(s * 100 + micro));
         std::vector<void*> tensors;
-        for (const GraphInput& input : step.network().inputs)
+        for (const models::GraphInput& input : step.network().inputs)
           tensors.push_back(input.field == "dense"     ? static_cast<void*>(batch.dense.data())
                             : input.field == "rows"    ? static_cast<void*>(batch.rows.data())
                             : input.field == "weights" ? static_cast<void*>(batch.weights.data())
@@ -246,7 +246,7 @@ double reference_batch(const ClickBatch& batch, const NamedValues& values, Named
   return loss;
 }
 
-Trained reference(const NamedValues& first, TableRule::Kind rule) {
+Trained reference(const NamedValues& first, ops::TableRule::Kind rule) {
   Trained trained;
   NamedValues sums;  // sums of squares
   for (const auto& [name, x] : first) {
@@ -260,11 +260,11 @@ Trained reference(const NamedValues& first, TableRule::Kind rule) {
     for (int micro = 0; micro < kTinyReplicas; ++micro)
       trained.losses.push_back(reference_batch(click_batch(s, micro), trained.last, gradients));
     for (auto& [name, x] : trained.last) {
-      const bool adapts = name.starts_with("emb_l") && rule != TableRule::Kind::sgd;
+      const bool adapts = name.starts_with("emb_l") && rule != ops::TableRule::Kind::sgd;
       for (size_t i = 0; i < x.size(); ++i) {
         const double g = gradients[name][i] / kTinyReplicas;
         double& sum = sums[name][i];
-        if (adapts && rule == TableRule::Kind::rowwise_adagrad) {
+        if (adapts && rule == ops::TableRule::Kind::rowwise_adagrad) {
           if (i % kTinyWidth == 0) {
             double squares = 0;
             for (size_t k = 0; k < kTinyWidth; ++k)
@@ -279,9 +279,9 @@ Trained reference(const NamedValues& first, TableRule::Kind rule) {
       }
     }
   }
-  for (size_t t = 0; t < kTinyRows.size() && rule != TableRule::Kind::sgd; ++t) {
+  for (size_t t = 0; t < kTinyRows.size() && rule != ops::TableRule::Kind::sgd; ++t) {
     const std::string name = "emb_l." + std::to_string(t) + ".weight";
-    const size_t step = rule == TableRule::Kind::adagrad ? 1 : kTinyWidth;
+    const size_t step = rule == ops::TableRule::Kind::adagrad ? 1 : kTinyWidth;
     for (size_t i = 0; i < sums[name].size(); i += step)
       trained.last[name + ".sum"].push_back(sums[name][i]);
   }
@@ -300,7 +300,7 @@ void expect_near(const Trained& found, const Trained& expected, double tolerance
 
 TEST(Dlrm, TrainsAsTheReferenceInDoublePrecision) {
   const Trained found = trained_dlrm({});
-  expect_near(found, reference(found.first, TableRule::Kind::sgd), 2e-6);
+  expect_near(found, reference(found.first, ops::TableRule::Kind::sgd), 2e-6);
   int64_t changed = 0;
   for (size_t i = 0; i < found.last.at("emb_l.1.weight").size(); ++i)
     changed += found.last.at("emb_l.1.weight")[i] != found.first.at("emb_l.1.weight")[i];
@@ -309,7 +309,7 @@ TEST(Dlrm, TrainsAsTheReferenceInDoublePrecision) {
 }
 
 TEST(Dlrm, TablesLearnByAdagrad) {
-  for (const auto rule : {TableRule::Kind::adagrad, TableRule::Kind::rowwise_adagrad}) {
+  for (const auto rule : {ops::TableRule::Kind::adagrad, ops::TableRule::Kind::rowwise_adagrad}) {
     const Trained found = trained_dlrm({.rule = rule});
     expect_near(found, reference(found.first, rule), 2e-5);  // division by small roots
     const Trained shared = trained_dlrm({.ranks = 2, .rule = rule});
@@ -338,9 +338,9 @@ TEST(Dlrm, TheSameBitsOnAnyNumberOfRanks) {
 }
 
 /// Returns the plan's first band, at or after `from`, that has a step of this layer.
-int band_of_layer(const Plan& plan, const std::string& layer, int from) {
+int band_of_layer(const plan::Plan& plan, const std::string& layer, int from) {
   for (int b = from; b < static_cast<int>(plan.bands.size()); ++b)
-    for (const Step& step : plan.bands[static_cast<size_t>(b)].steps)
+    for (const plan::Step& step : plan.bands[static_cast<size_t>(b)].steps)
       if (step.name.starts_with(layer)) return b;
   return -1;
 }
@@ -350,35 +350,35 @@ TEST(Dlrm, ExchangesAreUnderWayWhileTheBottomMlpIsComputed) {
   TrainingGraphSpec spec;
   spec.model = tiny_dlrm();
   spec.split.tables = {2, 0};
-  const Plan plan =
-      compile(make_training_graph(spec).graph, CpuBackend(), {.layout = "plain", .measure = false});
+  const plan::Plan plan = plan::compile(make_training_graph(spec).graph, backend::CpuBackend(),
+                                        {.layout = "plain", .measure = false});
   const auto exchange = [&](const std::string& name) {
     for (size_t e = 0; e < plan.exchanges.size(); ++e)
       if (plan.graph.nodes()[static_cast<size_t>(plan.exchanges[e].node)].name == name)
         return static_cast<int>(e);
     return -1;
   };
-  const auto band_with = [&](int number, std::vector<int> PlanBand::*list) {
+  const auto band_with = [&](int number, std::vector<int> plan::PlanBand::*list) {
     for (size_t b = 0; b < plan.bands.size(); ++b)
       if (std::ranges::count(plan.bands[b].*list, number) > 0) return static_cast<int>(b);
     return static_cast<int>(plan.bands.size());
   };
   const int vectors = exchange("tables.vectors"), gradients = exchange("tables.vectors.dx");
-  const int begun = band_with(vectors, &PlanBand::starts),
-            over = band_with(vectors, &PlanBand::waits);
+  const int begun = band_with(vectors, &plan::PlanBand::starts),
+            over = band_with(vectors, &plan::PlanBand::waits);
   const int bottom = band_of_layer(plan, "bot_l", 0);
   EXPECT_LT(begun, bottom);
   EXPECT_LT(bottom, over) << "waited for behind it";
-  const int back = band_with(gradients, &PlanBand::starts);
+  const int back = band_with(gradients, &plan::PlanBand::starts);
   EXPECT_GE(back, over);
   EXPECT_GT(band_of_layer(plan, "bot_l", back + 1), back);
-  EXPECT_EQ(band_with(gradients, &PlanBand::waits), static_cast<int>(plan.bands.size()));
+  EXPECT_EQ(band_with(gradients, &plan::PlanBand::waits), static_cast<int>(plan.bands.size()));
   EXPECT_EQ(std::ranges::count(plan.waits_at_end, gradients), 1);
 }
 
 /// The table that two ranks share by rows has bags of one row, so no sum is split.
 TEST(Dlrm, BagsOfSeveralRanks) {
-  for (const auto rule : {TableRule::Kind::sgd, TableRule::Kind::adagrad}) {
+  for (const auto rule : {ops::TableRule::Kind::sgd, ops::TableRule::Kind::adagrad}) {
     const Trained alone = trained_dlrm({.rule = rule, .bags = true});
     const Trained shared = trained_dlrm({.ranks = 2, .rule = rule, .bags = true});
     EXPECT_NE(alone.last, alone.first);
@@ -397,4 +397,4 @@ TEST(Dlrm, FrozenTablesOfOneRank) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

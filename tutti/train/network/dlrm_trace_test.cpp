@@ -13,7 +13,7 @@
 #include "tutti/train/network/optimizer.h"
 #include "tutti/train/network/weights.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 struct TraceTensor {
@@ -82,73 +82,74 @@ const std::vector<TraceStep> kTraceSteps = {
      0.275460f}};
 
 struct TraceGraph {
-  Graph graph;
-  Value dense, rows, target, loss;
+  graph::Graph graph;
+  graph::Value dense, rows, target, loss;
   UpdateScalars scalars;
 };
 
 /// Builds the trace's model: a sigmoid after the last layer, the mean of squared errors.
 TraceGraph trace_graph() {
   TraceGraph made;
-  Graph& graph = made.graph;
+  graph::Graph& graph = made.graph;
   made.dense = graph.input("dense", {DType::f32, {2, 4}, {}});
   made.rows = graph.input("rows", {DType::i32, {2, 6}, {}});
   made.target = graph.input("target", {DType::f32, {2, 1}, {}});
-  const Value logit =
-      dlrm_logit(graph, made.dense, made.rows, {},
-                 {.width = 2, .bottom = {3}, .top = {4, 2}, .rows = {4, 3, 2}, .bags = {3, 2, 1}});
-  made.loss =
-      pointwise_loss(graph, "loss", activation(graph, "click", logit, ActivationKind::sigmoid),
-                     made.target, {.kind = PointwiseLossKind::mse});
+  const graph::Value logit = models::dlrm_logit(
+      graph, made.dense, made.rows, {},
+      {.width = 2, .bottom = {3}, .top = {4, 2}, .rows = {4, 3, 2}, .bags = {3, 2, 1}});
+  made.loss = ops::pointwise_loss(
+      graph, "loss", ops::activation(graph, "click", logit, ops::ActivationKind::sigmoid),
+      made.target, {.kind = ops::PointwiseLossKind::mse});
   graph.mark_output(made.loss);
-  std::vector<Value> all = graph.with_role(Role::parameter);
-  for (const Value t : graph.with_role(Role::table)) all.push_back(t);
-  std::vector<RowGradient> tables;
-  const std::vector<Value> produced = differentiate(graph, std::array{made.loss}, all, &tables);
-  graph.append("bucket 0", std::make_shared<AllReduceGradients>(0),
-               graph.with_role(Role::gradient));
-  made.scalars = add_update(graph, std::vector<std::vector<Value>>{produced}, {});
-  for (const RowGradient& one : tables)
-    graph.append(
-        "update " + graph[one.table].name,
-        std::make_shared<TableUpdate>(dynamic_cast<const EmbeddingBag&>(*one.lookup).bag()),
-        std::array{made.scalars.learning_rate, made.scalars.gradient_scale, one.table, one.dy,
-                   one.rows});
+  std::vector<graph::Value> all = graph.with_role(graph::Role::parameter);
+  for (const graph::Value t : graph.with_role(graph::Role::table)) all.push_back(t);
+  std::vector<graph::RowGradient> tables;
+  const std::vector<graph::Value> produced =
+      ops::differentiate(graph, std::array{made.loss}, all, &tables);
+  graph.append("bucket 0", std::make_shared<ops::AllReduceGradients>(0),
+               graph.with_role(graph::Role::gradient));
+  made.scalars = add_update(graph, std::vector<std::vector<graph::Value>>{produced}, {});
+  for (const graph::RowGradient& one : tables)
+    graph.append("update " + graph[one.table].name,
+                 std::make_shared<ops::TableUpdate>(
+                     dynamic_cast<const ops::EmbeddingBag&>(*one.lookup).bag()),
+                 std::array{made.scalars.learning_rate, made.scalars.gradient_scale, one.table,
+                            one.dy, one.rows});
   return made;
 }
 
 std::vector<float> value_of(const Weights& weights, const char* name) {
-  if (const TableVariable* table = weights.variables().find_table(name)) {
+  if (const plan::TableVariable* table = weights.variables().find_table(name)) {
     std::vector<float> x(static_cast<size_t>(table->variable.desc.elements()));
     std::memcpy(x.data(), weights.tables() + table->variable.offset, x.size() * sizeof(float));
     return x;
   }
-  const Variable& variable = *weights.variables().find_parameter(name);
+  const plan::Variable& variable = *weights.variables().find_parameter(name);
   std::vector<float> x(static_cast<size_t>(variable.desc.elements()));
-  export_plain(variable, weights.parameters(), x.data());
+  plan::export_plain(variable, weights.parameters(), x.data());
   return x;
 }
 
 void set_first(Weights& weights) {
   for (const TraceTensor& tensor : kTrace)
-    if (const TableVariable* table = weights.variables().find_table(tensor.name))
+    if (const plan::TableVariable* table = weights.variables().find_table(tensor.name))
       std::memcpy(weights.tables() + table->variable.offset, tensor.first.data(),
                   tensor.first.size() * sizeof(float));
     else
-      import_plain(*weights.variables().find_parameter(tensor.name), tensor.first.data(),
-                   weights.parameters());
+      plan::import_plain(*weights.variables().find_parameter(tensor.name), tensor.first.data(),
+                         weights.parameters());
 }
 
 TEST(DlrmTrace, IsThePublishedOne) {
   const TraceGraph made = trace_graph();
-  const CpuBackend backend;
-  const Plan plan = compile(made.graph, backend, {.layout = "plain", .measure = false});
+  const backend::CpuBackend backend;
+  const plan::Plan plan = plan::compile(made.graph, backend, {.layout = "plain", .measure = false});
   Weights weights(plan.variables, 1);
   ASSERT_EQ(plan.variables.parameters.size() + plan.variables.tables.size(), kTrace.size());
   set_first(weights);
-  Buffer gradients(plan.variables.trained_bytes);
-  Executor executor(plan, backend);
-  ReplicaState replica = weights.replica(0);
+  device::Buffer gradients(plan.variables.trained_bytes);
+  plan::Executor executor(plan, backend);
+  plan::ReplicaState replica = weights.replica(0);
   replica.gradients = gradients.data();
   executor.bind(replica);
   executor.set_scalar(made.scalars.gradient_scale, 1);
@@ -172,4 +173,4 @@ TEST(DlrmTrace, IsThePublishedOne) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

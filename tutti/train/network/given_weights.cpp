@@ -15,17 +15,18 @@
 #include "tutti/train/network/nonfinite.h"
 #include "tutti/train/network/table_files.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Returns all names that a pattern in model.weights_except may match.
-std::vector<std::string> names_of(const Variables& variables, const SafetensorsFile& file) {
+std::vector<std::string> names_of(const plan::Variables& variables,
+                                  const keep::SafetensorsFile& file) {
   std::vector<std::string> names;
   for (const auto* list : {&variables.parameters, &variables.statistics})
-    for (const Variable& variable : *list) names.push_back(variable.name);
-  for (const TableVariable& table : variables.tables) names.push_back(table.variable.name);
-  const ForeignNames foreign(file, variables);
-  for (const SafetensorsFile::Entry& entry : file.entries())
+    for (const plan::Variable& variable : *list) names.push_back(variable.name);
+  for (const plan::TableVariable& table : variables.tables) names.push_back(table.variable.name);
+  const keep::ForeignNames foreign(file, variables);
+  for (const keep::SafetensorsFile::Entry& entry : file.entries())
     if (const std::string name = foreign.in_model(entry.name); !variables.find_parameter(name) &&
                                                                !variables.find_statistic(name) &&
                                                                !variables.find_table(name))
@@ -34,9 +35,9 @@ std::vector<std::string> names_of(const Variables& variables, const SafetensorsF
 }
 
 /// Describes, for the log, the parameters that keep their own first values.
-std::string kept_of(std::span<const std::string> except, const Variables& variables) {
+std::string kept_of(std::span<const std::string> except, const plan::Variables& variables) {
   std::vector<std::string> kept;
-  for (const Variable& variable : variables.parameters)
+  for (const plan::Variable& variable : variables.parameters)
     if (fits_any(except, variable.name)) kept.push_back(variable.name);
   return kept.empty() ? "all parameters are theirs"
                       : fmt::format("their own first values keep {}", list_of_names(kept));
@@ -44,29 +45,31 @@ std::string kept_of(std::span<const std::string> except, const Variables& variab
 
 /// Returns patterns for tensors that do not come from the file: the given ones, and LoRA's if the
 /// file's network has none.
-std::vector<std::string> left_out(const GivenWeights& given, const SafetensorsFile& file,
-                                  const Variables& variables) {
-  const auto is_lora = [](const auto& named) { return fits_pattern(kLoraNames, named.name); };
+std::vector<std::string> left_out(const GivenWeights& given, const keep::SafetensorsFile& file,
+                                  const plan::Variables& variables) {
+  const auto is_lora = [](const auto& named) {
+    return fits_pattern(models::kLoraNames, named.name);
+  };
   std::vector<std::string> except(given.except.begin(), given.except.end());
   if (std::ranges::any_of(variables.parameters, is_lora) &&
       std::ranges::none_of(file.entries(), is_lora))
-    except.emplace_back(kLoraNames);
+    except.emplace_back(models::kLoraNames);
   return except;
 }
 
 /// Copies rank 0's values of a variable into the arenas of ranks that fill theirs.
-void spread(comm::Communicator& communicator, const Variable& variable, std::byte* arena,
+void spread(comm::Communicator& communicator, const plan::Variable& variable, std::byte* arena,
             bool fills) {
   std::vector<float> plain(static_cast<size_t>(variable.desc.elements()));
-  if (communicator.rank() == 0) export_plain(variable, arena, plain.data());
+  if (communicator.rank() == 0) plan::export_plain(variable, arena, plain.data());
   communicator.broadcast(std::as_writable_bytes(std::span(plain)), 0);
-  if (communicator.rank() != 0 && fills) import_plain(variable, plain.data(), arena);
+  if (communicator.rank() != 0 && fills) plan::import_plain(variable, plain.data(), arena);
 }
 
 /// Without this check, training would fail at its first step and blame an update of its own.
 void require_finite(const std::string& path, const Weights& weights) {
-  const auto look = [&](const std::vector<Variable>& variables, const std::byte* arena) {
-    for (const Variable& variable : variables)
+  const auto look = [&](const std::vector<plan::Variable>& variables, const std::byte* arena) {
+    for (const plan::Variable& variable : variables)
       if (!all_finite(reinterpret_cast<const float*>(arena + variable.offset),
                       variable.desc.bytes() / sizeof(float)))
         throw NumericError(fmt::format(
@@ -99,26 +102,26 @@ FoundWeights find_weights(const std::filesystem::path& path, std::string_view ke
   std::error_code failed;  // opening the file gives the reason
   const bool folder = std::filesystem::is_directory(path, failed);
   if (path.filename() == "state.safetensors" &&
-      is_in_checkpoint(path.parent_path() / "weights.safetensors"))
+      keep::is_in_checkpoint(path.parent_path() / "weights.safetensors"))
     throw ConfigError(fmt::format(
         "{}: '{}' holds the optimizer's state and the statistics, not the weights; give {}", key,
         path.string(), shell_word((path.parent_path() / "weights.safetensors").string())));
-  if (!folder && !is_in_checkpoint(path)) {
+  if (!folder && !keep::is_in_checkpoint(path)) {
     if (std::filesystem::is_regular_file(path, failed))
-      or_another([&] { verify_file_of_checkpoint(path); });
-    return {SafetensorsFile(path)};
+      or_another([&] { keep::verify_file_of_checkpoint(path); });
+    return {keep::SafetensorsFile(path)};
   }
   for (const char* name : {"model.safetensors.index.json", "model.safetensors"})
-    if (folder && list_checkpoints(checkpoints_in(path)).empty() &&
+    if (folder && keep::list_checkpoints(keep::checkpoints_in(path)).empty() &&
         std::filesystem::is_regular_file(path / name, failed))
-      return {SafetensorsFile(path / name)};
-  const auto best = folder ? find_best(checkpoints_in(path)) : std::nullopt;
-  const std::filesystem::path checkpoint = best ? *best : checkpoint_at(path, key);
-  CheckpointInfo info;
-  or_another([&] { info = verify_checkpoint(checkpoint); });
+      return {keep::SafetensorsFile(path / name)};
+  const auto best = folder ? keep::find_best(keep::checkpoints_in(path)) : std::nullopt;
+  const std::filesystem::path checkpoint = best ? *best : keep::checkpoint_at(path, key);
+  keep::CheckpointInfo info;
+  or_another([&] { info = keep::verify_checkpoint(checkpoint); });
   log::info("weights of step {}{}: '{}'", info.step, best ? ", the best evaluation's" : "",
             checkpoint.string());
-  return {std::move(open_checkpoint(checkpoint).weights),
+  return {std::move(keep::open_checkpoint(checkpoint).weights),
           checkpoint.string(),
           info.step,
           info.settings,
@@ -169,10 +172,10 @@ void give_weights(comm::Communicator& communicator, const GivenWeights& given, W
     read_given(given, weights);
     return std::string();
   });
-  const Variables& variables = weights.variables();
-  for (const Variable& variable : variables.parameters)
+  const plan::Variables& variables = weights.variables();
+  for (const plan::Variable& variable : variables.parameters)
     spread(communicator, variable, weights.parameters(), weights.fills_parameters());
-  for (const Variable& variable : variables.statistics) {
+  for (const plan::Variable& variable : variables.statistics) {
     spread(communicator, variable, weights.statistics(0), true);
     for (int local = 1; local < weights.local_replicas(); ++local)
       std::memcpy(weights.statistics(local) + variable.offset,
@@ -186,4 +189,4 @@ void give_weights(comm::Communicator& communicator, const GivenWeights& given, W
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -12,15 +12,15 @@
 #include "tutti/keep/safetensors.h"
 #include "tutti/train/network/weights.h"
 
-namespace tutti {
+namespace tutti::train {
 
 struct FoundWeights {
-  SafetensorsFile file;
+  keep::SafetensorsFile file;
   std::string checkpoint{};  ///< empty: the file belongs to no checkpoint
   int64_t step = 0;
-  RunSettings settings{};      ///< settings of the run that wrote the checkpoint
-  std::string plan_choices{};  ///< the checkpoint's kernels (plan/choices.h)
-  std::vector<LearnedField>
+  config::RunSettings settings{};  ///< settings of the run that wrote the checkpoint
+  std::string plan_choices{};      ///< the checkpoint's kernels (plan/choices.h)
+  std::vector<keep::LearnedField>
       learned{};  ///< fields it learned; empty: no checkpoint, or an early one
 };
 
@@ -46,4 +46,4 @@ void read_given(const GivenWeights& given, Weights& weights);
 /// Collective. Rank 0 reads them for all.
 void give_weights(comm::Communicator& communicator, const GivenWeights& given, Weights& weights);
 
-}  // namespace tutti
+}  // namespace tutti::train

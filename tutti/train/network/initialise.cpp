@@ -9,7 +9,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/numeric/normals.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 struct Fans {
@@ -93,26 +93,31 @@ void initialise(const InitialTensor& tensor, uint64_t seed, std::span<float> val
   const auto uniform = [&](double limit) { fill_uniform(stream, 0, limit, values); };
   const double value = tensor.init.value;
   switch (tensor.init.kind) {
-    case Init::Kind::zeros: std::ranges::fill(values, 0.0f); return;
-    case Init::Kind::ones: std::ranges::fill(values, 1.0f); return;
-    case Init::Kind::constant: std::ranges::fill(values, static_cast<float>(value)); return;
-    case Init::Kind::normal: normal(value * value); return;
-    case Init::Kind::truncated_normal: fill_truncated(stream, value, values); return;
-    case Init::Kind::uniform: uniform(value); return;
-    case Init::Kind::kaiming_normal_fan_out: normal(2 / fans_of(tensor).out); return;
-    case Init::Kind::kaiming_normal_fan_in: normal(2 / fans_of(tensor).in); return;
-    case Init::Kind::kaiming_uniform_fan_out: uniform(std::sqrt(6 / fans_of(tensor).out)); return;
-    case Init::Kind::kaiming_uniform_fan_in: uniform(std::sqrt(6 / fans_of(tensor).in)); return;
-    case Init::Kind::uniform_fan_in: uniform(1 / std::sqrt(fans_of(tensor).in)); return;
-    case Init::Kind::glorot_uniform: uniform(std::sqrt(6 / both_fans(tensor))); return;
-    case Init::Kind::glorot_normal: normal(2 / both_fans(tensor)); return;
+    case graph::Init::Kind::zeros: std::ranges::fill(values, 0.0f); return;
+    case graph::Init::Kind::ones: std::ranges::fill(values, 1.0f); return;
+    case graph::Init::Kind::constant: std::ranges::fill(values, static_cast<float>(value)); return;
+    case graph::Init::Kind::normal: normal(value * value); return;
+    case graph::Init::Kind::truncated_normal: fill_truncated(stream, value, values); return;
+    case graph::Init::Kind::uniform: uniform(value); return;
+    case graph::Init::Kind::kaiming_normal_fan_out: normal(2 / fans_of(tensor).out); return;
+    case graph::Init::Kind::kaiming_normal_fan_in: normal(2 / fans_of(tensor).in); return;
+    case graph::Init::Kind::kaiming_uniform_fan_out:
+      uniform(std::sqrt(6 / fans_of(tensor).out));
+      return;
+    case graph::Init::Kind::kaiming_uniform_fan_in:
+      uniform(std::sqrt(6 / fans_of(tensor).in));
+      return;
+    case graph::Init::Kind::uniform_fan_in: uniform(1 / std::sqrt(fans_of(tensor).in)); return;
+    case graph::Init::Kind::glorot_uniform: uniform(std::sqrt(6 / both_fans(tensor))); return;
+    case graph::Init::Kind::glorot_normal: normal(2 / both_fans(tensor)); return;
   }
 }
 
 void initialise_rows(const InitialTensor& tensor, uint64_t seed, int64_t first,
                      std::span<float> values) {
-  if (tensor.init.kind != Init::Kind::uniform) {
-    CHECK(tensor.init.kind == Init::Kind::zeros || tensor.init.kind == Init::Kind::constant,
+  if (tensor.init.kind != graph::Init::Kind::uniform) {
+    CHECK(tensor.init.kind == graph::Init::Kind::zeros ||
+              tensor.init.kind == graph::Init::Kind::constant,
           "{}: first values of a table", tensor.name);
     return initialise(tensor, seed, values);
   }
@@ -120,4 +125,4 @@ void initialise_rows(const InitialTensor& tensor, uint64_t seed, int64_t first,
   fill_uniform(stream_of(tensor, seed), before, tensor.init.value, values);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

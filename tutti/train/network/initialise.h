@@ -7,13 +7,13 @@
 
 #include "tutti/graph/value.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// The tensor to fill: plain f32.
 struct InitialTensor {
   std::string_view name;
   Shape shape;  ///< shape of a weight: [out, in, spatial...]
-  Init init;
+  graph::Init init;
 };
 
 /// Fills `values` (shape.elements() numbers) as `tensor.init` specifies. The random numbers depend
@@ -26,4 +26,4 @@ void initialise(const InitialTensor& tensor, uint64_t seed, std::span<float> val
 void initialise_rows(const InitialTensor& tensor, uint64_t seed, int64_t first,
                      std::span<float> values);
 
-}  // namespace tutti
+}  // namespace tutti::train

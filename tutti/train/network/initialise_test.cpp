@@ -11,7 +11,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/numeric/rng.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 std::vector<float> initial(const InitialTensor& tensor, uint64_t seed = 1) {
@@ -34,45 +34,54 @@ double variance(const std::vector<float>& values) {
 
 TEST(Initialise, HasTheVarianceOfItsFan) {
   const Shape w{64, 32, 3, 3};
-  EXPECT_NEAR(variance(initial({"a.weight", w, {Init::Kind::kaiming_normal_fan_out, 0}})) * 64 * 9,
-              2, 0.06);
-  EXPECT_NEAR(variance(initial({"a.weight", w, {Init::Kind::kaiming_normal_fan_in, 0}})) * 32 * 9,
-              2, 0.06);
+  EXPECT_NEAR(
+      variance(initial({"a.weight", w, {graph::Init::Kind::kaiming_normal_fan_out, 0}})) * 64 * 9,
+      2, 0.06);
+  EXPECT_NEAR(
+      variance(initial({"a.weight", w, {graph::Init::Kind::kaiming_normal_fan_in, 0}})) * 32 * 9, 2,
+      0.06);
   const std::vector<float> uniform =
-      initial({"fc.weight", {100, 400}, {Init::Kind::uniform_fan_in, 0}});
+      initial({"fc.weight", {100, 400}, {graph::Init::Kind::uniform_fan_in, 0}});
   EXPECT_NEAR(variance(uniform) * 400, 1.0 / 3, 0.01);
   EXPECT_LE(std::ranges::max(uniform), 0.05f);
   EXPECT_GE(std::ranges::min(uniform), -0.05f);
-  EXPECT_LE(std::ranges::max(initial({"fc.bias", {1000}, {Init::Kind::uniform_fan_in, 10000}})),
-            0.01f);
+  EXPECT_LE(
+      std::ranges::max(initial({"fc.bias", {1000}, {graph::Init::Kind::uniform_fan_in, 10000}})),
+      0.01f);
   // Keras counts the receptive field in both fans: (32 + 64) * 9.
-  const std::vector<float> glorot = initial({"a.weight", w, {Init::Kind::glorot_uniform, 0}});
+  const std::vector<float> glorot =
+      initial({"a.weight", w, {graph::Init::Kind::glorot_uniform, 0}});
   const float limit = std::sqrt(6.0f / ((32 + 64) * 9));
   EXPECT_NEAR(variance(glorot), limit * limit / 3, 0.02 * limit * limit / 3);
   EXPECT_LE(std::ranges::max(glorot), limit);
   EXPECT_GE(std::ranges::max(glorot), 0.999f * limit);
   EXPECT_GE(std::ranges::min(glorot), -limit);
-  EXPECT_THROW(initial({"a.bias", {8}, {Init::Kind::glorot_uniform, 0}}), ConfigError);
+  EXPECT_THROW(initial({"a.bias", {8}, {graph::Init::Kind::glorot_uniform, 0}}), ConfigError);
   const std::vector<float> kaiming =
-      initial({"a.weight", w, {Init::Kind::kaiming_uniform_fan_in, 0}});
+      initial({"a.weight", w, {graph::Init::Kind::kaiming_uniform_fan_in, 0}});
   EXPECT_NEAR(variance(kaiming) * 32 * 9, 2, 0.06);
   EXPECT_LE(std::ranges::max(kaiming), std::sqrt(6.0f / (32 * 9)));
-  EXPECT_NEAR(variance(initial({"a.weight", w, {Init::Kind::kaiming_uniform_fan_out, 0}})) * 64 * 9,
-              2, 0.06);
-  EXPECT_NEAR(variance(initial({"a.weight", w, {Init::Kind::glorot_normal, 0}})) * (32 + 64) * 9, 2,
-              0.06);
-  EXPECT_EQ(initial({"bn.weight", {3}, {Init::Kind::ones, 0}}), std::vector<float>(3, 1.0f));
-  EXPECT_EQ(initial({"bn.bias", {3}, {Init::Kind::zeros, 0}}), std::vector<float>(3, 0.0f));
+  EXPECT_NEAR(
+      variance(initial({"a.weight", w, {graph::Init::Kind::kaiming_uniform_fan_out, 0}})) * 64 * 9,
+      2, 0.06);
+  EXPECT_NEAR(
+      variance(initial({"a.weight", w, {graph::Init::Kind::glorot_normal, 0}})) * (32 + 64) * 9, 2,
+      0.06);
+  EXPECT_EQ(initial({"bn.weight", {3}, {graph::Init::Kind::ones, 0}}), std::vector<float>(3, 1.0f));
+  EXPECT_EQ(initial({"bn.bias", {3}, {graph::Init::Kind::zeros, 0}}), std::vector<float>(3, 0.0f));
 }
 
 TEST(Initialise, TakesAGivenNumber) {
   const Shape w{64, 32, 3, 3};
-  EXPECT_EQ(initial({"fc.bias", {3}, {Init::Kind::constant, 0, 0.1}}), std::vector<float>(3, 0.1f));
-  EXPECT_NEAR(variance(initial({"a.weight", w, {Init::Kind::normal, 0, 0.02}})), 0.0004, 1.2e-5);
-  const std::vector<float> uniform = initial({"a.weight", w, {Init::Kind::uniform, 0, 0.3}});
+  EXPECT_EQ(initial({"fc.bias", {3}, {graph::Init::Kind::constant, 0, 0.1}}),
+            std::vector<float>(3, 0.1f));
+  EXPECT_NEAR(variance(initial({"a.weight", w, {graph::Init::Kind::normal, 0, 0.02}})), 0.0004,
+              1.2e-5);
+  const std::vector<float> uniform = initial({"a.weight", w, {graph::Init::Kind::uniform, 0, 0.3}});
   EXPECT_NEAR(variance(uniform), 0.03, 0.001);
   EXPECT_LE(std::ranges::max(uniform), 0.3f);
-  const std::vector<float> cut = initial({"a.weight", w, {Init::Kind::truncated_normal, 0, 0.02}});
+  const std::vector<float> cut =
+      initial({"a.weight", w, {graph::Init::Kind::truncated_normal, 0, 0.02}});
   EXPECT_LE(std::ranges::max(cut), 0.04f);
   EXPECT_GE(std::ranges::max(cut), 0.039f);
   EXPECT_GE(std::ranges::min(cut), -0.04f);
@@ -82,7 +91,7 @@ TEST(Initialise, TakesAGivenNumber) {
 /// There are more values than are drawn at once: later draws replace rejected ones.
 TEST(Initialise, CutNumbersAreThoseDrawnOneAfterTheOther) {
   const std::vector<float> values =
-      initial({"a.weight", {(1 << 22) + 3}, {Init::Kind::truncated_normal, 0, 0.02}});
+      initial({"a.weight", {(1 << 22) + 3}, {graph::Init::Kind::truncated_normal, 0, 0.02}});
   const std::string_view name = "a.weight";
   Rng rng(1, Purpose::weights, XXH64(name.data(), name.size(), 0));
   int64_t wrong = 0;
@@ -97,7 +106,7 @@ TEST(Initialise, CutNumbersAreThoseDrawnOneAfterTheOther) {
 /// The values do not depend on the owner or on the number of threads: 1.5 million values are 23
 /// blocks.
 TEST(Initialise, RowsOfATableAreThoseOfTheWhole) {
-  const Init init{.kind = Init::Kind::uniform, .value = 0.5};
+  const graph::Init init{.kind = graph::Init::Kind::uniform, .value = 0.5};
   const std::vector<float> whole = initial({"emb_l.0.weight", {50000, 30}, init});
   for (const int64_t first : {0, 1, 777, 20000}) {
     const Shape rows{first == 777 ? 11 : 30000, 30};
@@ -108,7 +117,7 @@ TEST(Initialise, RowsOfATableAreThoseOfTheWhole) {
 }
 
 TEST(Initialise, DependsOnSeedAndNameAlone) {
-  const Init init{Init::Kind::kaiming_normal_fan_in, 0};
+  const graph::Init init{graph::Init::Kind::kaiming_normal_fan_in, 0};
   const auto first = initial({"conv1.weight", {8, 4}, init});
   EXPECT_EQ(first, initial({"conv1.weight", {8, 4}, init}));
   EXPECT_NE(first, initial({"conv2.weight", {8, 4}, init}));
@@ -116,4 +125,4 @@ TEST(Initialise, DependsOnSeedAndNameAlone) {
   EXPECT_THROW(initial({"conv1.bias", {8}, init}), ConfigError);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

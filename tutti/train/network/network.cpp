@@ -11,12 +11,12 @@
 #include "tutti/train/network/evaluation_network.h"
 #include "tutti/train/network/tuning_file.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Compares hashes: ranks with the same place among those that share samples or statistics have the
 /// same plan.
-void compare_hashes(const Plan& plan, int peers, comm::Communicator& communicator) {
+void compare_hashes(const plan::Plan& plan, int peers, comm::Communicator& communicator) {
   const std::vector<uint64_t> hashes = communicator.allgather_value(plan.hash());
   std::vector<int> others;
   for (size_t r = 0; r < hashes.size(); ++r)
@@ -30,17 +30,17 @@ void compare_hashes(const Plan& plan, int peers, comm::Communicator& communicato
 }
 
 size_t gradient_bytes_of(const TrainingGraphSpec& spec) {
-  const Graph graph = build_model(spec.model).graph;
+  const graph::Graph graph = models::build_model(spec.model).graph;
   int64_t elements = 0;
-  for (const Value p : trained_parameters(graph, spec.freeze))
+  for (const graph::Value p : trained_parameters(graph, spec.freeze))
     elements += graph.shape(p).elements();
   return static_cast<size_t>(elements) * sizeof(float);
 }
 
 size_t measured_bucket_bytes(const TrainingGraphSpec& spec, comm::Communicator& communicator) {
   if (communicator.size() == 1) return TrainingGraphSpec{}.bucket_bytes;
-  const ExchangeCost cost = measure_exchange(communicator);
-  const size_t bytes = best_bucket_bytes(cost, gradient_bytes_of(spec));
+  const exchange::ExchangeCost cost = exchange::measure_exchange(communicator);
+  const size_t bytes = exchange::best_bucket_bytes(cost, gradient_bytes_of(spec));
   if (communicator.rank() == 0)
     log::info("buckets of {} KiB: an exchange takes {:.1f} us and {:.1f} us a MiB", bytes >> 10,
               cost.latency_s * 1e6, (1 << 20) / cost.bytes_per_s * 1e6);
@@ -48,8 +48,8 @@ size_t measured_bucket_bytes(const TrainingGraphSpec& spec, comm::Communicator& 
 }
 
 /// Returns the plan's buckets with the arena positions that result from the kernels' layouts.
-BucketLayout bucket_layout(const Plan& plan) {
-  BucketLayout layout;
+exchange::BucketLayout bucket_layout(const plan::Plan& plan) {
+  exchange::BucketLayout layout;
   layout.bytes = plan.variables.trained_bytes;
   for (size_t b = 0; b < plan.buckets.size(); ++b)
     layout.buckets.push_back({.name = fmt::format("bucket {}", b),
@@ -57,11 +57,11 @@ BucketLayout bucket_layout(const Plan& plan) {
                               .bytes = plan.buckets[b].bytes,
                               .members = {}});
   for (size_t i = 0; i < plan.variables.parameters.size(); ++i) {
-    const Variable& variable = plan.variables.parameters[i];
+    const plan::Variable& variable = plan.variables.parameters[i];
     if (!plan.variables.is_trained(variable)) break;
     layout.offsets.push_back(variable.offset);
     for (size_t b = 0; b < layout.buckets.size(); ++b) {
-      Bucket& bucket = layout.buckets[b];
+      exchange::Bucket& bucket = layout.buckets[b];
       if (variable.offset < bucket.begin || variable.offset >= bucket.begin + bucket.bytes)
         continue;
       bucket.members.push_back(static_cast<int>(i));
@@ -73,22 +73,24 @@ BucketLayout bucket_layout(const Plan& plan) {
 }
 
 /// Applies the policy to the plan's buckets.
-ExchangeCompression compression_of(const CompressionPolicy& policy, const Variables& variables,
-                                   const BucketLayout& layout) {
+exchange::ExchangeCompression compression_of(const exchange::CompressionPolicy& policy,
+                                             const plan::Variables& variables,
+                                             const exchange::BucketLayout& layout) {
   if (!policy.compression.compresses()) return {};
-  ExchangeCompression compression{.buckets = {},
-                                  .matrices = {},
-                                  .automatic = policy.automatic,
-                                  .phases = compression_phases(policy)};
-  std::vector<CompressibleEntry> stored;  // laid out like the arena; the policy counts only
-                                          // elements, as when buckets were made
-  for (const Variable& variable : variables.parameters)
+  exchange::ExchangeCompression compression{.buckets = {},
+                                            .matrices = {},
+                                            .automatic = policy.automatic,
+                                            .phases = exchange::compression_phases(policy)};
+  std::vector<exchange::CompressibleEntry> stored;  // laid out like the arena; the policy counts
+                                                    // only elements, as when buckets were made
+  for (const plan::Variable& variable : variables.parameters)
     stored.push_back({{variable.name, variable.desc.bytes()}, variable.desc.shape});
   for (size_t b = 0; b < layout.buckets.size(); ++b) {
-    CompressibleEntry first = stored[static_cast<size_t>(layout.buckets[b].members.front())];
+    exchange::CompressibleEntry first =
+        stored[static_cast<size_t>(layout.buckets[b].members.front())];
     first.entry.bytes = static_cast<size_t>(first.shape.elements()) * sizeof(float);
-    compression.buckets.push_back(compresses(policy, first));
-    compression.matrices.push_back(matrices_of(layout, static_cast<int>(b), stored));
+    compression.buckets.push_back(exchange::compresses(policy, first));
+    compression.matrices.push_back(exchange::matrices_of(layout, static_cast<int>(b), stored));
   }
   return compression;
 }
@@ -100,7 +102,8 @@ constexpr int kUnsent = 2;
 /// Compiles both sides of a network, for any part of the grid.
 class NetworkCompiler {
  public:
-  NetworkCompiler(const NetworkSpec& spec, const Backend& backend, comm::Communicator& communicator)
+  NetworkCompiler(const NetworkSpec& spec, const backend::Backend& backend,
+                  comm::Communicator& communicator)
       : spec_(spec), backend_(backend), training_(spec.training) {
     training_.split = with_advice(spec.training.split, backend);
     training_.split.tables = {communicator.size(), communicator.rank()};
@@ -118,7 +121,7 @@ class NetworkCompiler {
     options_.measure = spec.plan.measure;
     options_.most_error = spec.plan.bf16_error;
   }
-  const PartGrid& grid() const { return training_.split.grid; }
+  const split::PartGrid& grid() const { return training_.split.grid; }
   const std::string& tensors() const { return graph_.tensors; }
   /// The number of ranks with different plans: they hold different parts of the tables.
   int peers() const { return graph_.shares_tables ? training_.split.tables.ranks : grid().peers(); }
@@ -128,15 +131,16 @@ class NetworkCompiler {
   void compile_first(Network& network) {
     // A layout requested for an experiment must not become every later run's, nor kernels that
     // another error limit allows.
-    const bool keeps = spec_.plan.measure && spec_.plan.layout == ActivationLayout::automatic &&
+    const bool keeps = spec_.plan.measure &&
+                       spec_.plan.layout == config::ActivationLayout::automatic &&
                        spec_.plan.bf16_error == PlanSection{}.bf16_error && spec_.choices.empty() &&
                        !spec_.tuning_file.empty();
-    Choices known = keeps ? read_tuning_file(spec_.tuning_file) : spec_.choices;
+    plan::Choices known = keeps ? read_tuning_file(spec_.tuning_file) : spec_.choices;
     // A stale file costs a measurement, not the run; and the layout chosen just now may turn out to
     // need too much memory.
     if (spec_.choices.empty()) known.make_advice();
     compile_both(network, known);
-    Choices& choices = network.training.options.choices;
+    plan::Choices& choices = network.training.options.choices;
     compile_others(network, choices);
     // The same holds for one that was chosen to fit a memory limit.
     if (keeps && spec_.plan.memory == 0 && choices.to_string() != known.to_string())
@@ -145,9 +149,9 @@ class NetworkCompiler {
   }
 
   /// For the other ranks: compiles with rank 0's choices.
-  void compile_same(Network& network, const std::string& layout, const Choices& choices) {
+  void compile_same(Network& network, const std::string& layout, const plan::Choices& choices) {
     options_.layout = layout;
-    Variables first;  // all parts of samples lay out their variables like the first
+    plan::Variables first;  // all parts of samples lay out their variables like the first
     if (grid().of_samples().part() != 0) {
       first = compile_part(0, choices).variables;
       options_.variables = &first;
@@ -158,15 +162,15 @@ class NetworkCompiler {
 
   /// Throws ConfigError if the network needs more memory than is allowed.
   void require_memory(const Network& network) const {
-    const Plan& plan = network.training;
-    if (fits_memory(plan)) return;
+    const plan::Plan& plan = network.training;
+    if (plan::fits_memory(plan)) return;
     throw ConfigError(fmt::format(
         "plan.memory: a rank needs {:.1f} MiB at least{}: take a smaller batch.local, "
         "batch.accumulate instead, run.precision = \"bf16\", or ranks that share layers "
         "(parallel.tensor, parallel.pipeline)\n{}",
-        static_cast<double>(planned_memory(plan).total()) / (1 << 20),
+        static_cast<double>(plan::planned_memory(plan).total()) / (1 << 20),
         plan.recomputed.results > 0 ? ", with all computed again that helps" : "",
-        memory_text(plan)));
+        plan::memory_text(plan)));
   }
 
   /// Copies the graph's properties to the compiled network.
@@ -191,14 +195,15 @@ class NetworkCompiler {
   }
 
  private:
-  Plan compile_graph(const Graph& graph, const Choices& choices, const MemoryLimit& memory) {
+  plan::Plan compile_graph(const graph::Graph& graph, const plan::Choices& choices,
+                           const plan::MemoryLimit& memory) {
     options_.choices = choices;
     options_.memory = memory;
-    return compile(graph, backend_, options_);
+    return plan::compile(graph, backend_, options_);
   }
   /// The evaluation reads the variables in the training plan's layout. `evaluation_bytes` is its
   /// additional memory, and `copied_bytes` the one for a checkpoint's copies, as far as known.
-  void compile_sides(Network& network, const Choices& choices, size_t evaluation_bytes,
+  void compile_sides(Network& network, const plan::Choices& choices, size_t evaluation_bytes,
                      size_t copied_bytes) {
     const HeldCopies& held = spec_.held;
     network.training = compile_graph(
@@ -206,7 +211,8 @@ class NetworkCompiler {
         {.bytes = static_cast<size_t>(spec_.plan.memory),
          .besides = evaluation_bytes,
          .copies = copied_bytes,
-         .arenas = batches_under_way(held.order, grid().stages(), grid().stage(), held.batches),
+         .arenas =
+             split::batches_under_way(held.order, grid().stages(), grid().stage(), held.batches),
          .gradients = held.gradients,
          .sums = held.sums + (training_.compression.compression.compresses() ? kUnsent : 0),
          .shown = held.shown,
@@ -215,21 +221,21 @@ class NetworkCompiler {
     network.training.variables.set_slices(graph_.slices);
     network.evaluation =
         std::move(*compile_evaluation_of(network.training, grid(), network.training.variables));
-    const PlannedMemory evaluation = planned_memory(network.evaluation.plan);
+    const plan::PlannedMemory evaluation = plan::planned_memory(network.evaluation.plan);
     network.training.options.memory.besides = evaluation.results + evaluation.scratch;
     network.training.options.memory.copies = copied_bytes_of(network.training.variables);
   }
   /// Under a limit a checkpoint's copies take what it leaves, but one tensor must have space.
-  size_t copied_bytes_of(const Variables& variables) const {
+  size_t copied_bytes_of(const plan::Variables& variables) const {
     size_t most = 0;
     if (spec_.plan.memory > 0)
-      for (const Variable& variable : variables.parameters)
+      for (const plan::Variable& variable : variables.parameters)
         most = std::max(most, variable.desc.bytes());
     return spec_.copied_bytes > 0 ? spec_.copied_bytes : most;
   }
-  void compile_both(Network& network, const Choices& choices) {
+  void compile_both(Network& network, const plan::Choices& choices) {
     compile_sides(network, choices, 0, spec_.copied_bytes);
-    if (fits_memory(network.training)) return;
+    if (plan::fits_memory(network.training)) return;
     const std::string layout = network.training.layout;
     compile_sides(network, network.training.options.choices,
                   network.training.options.memory.besides, network.training.options.memory.copies);
@@ -239,43 +245,44 @@ class NetworkCompiler {
     compile_both(network, network.training.options.choices);
   }
   /// Compiles another place of the grid for its choices or variables, which depend on no limit.
-  Plan compile_place(const PartGrid& place, const Choices& choices) {
+  plan::Plan compile_place(const split::PartGrid& place, const plan::Choices& choices) {
     TrainingGraphSpec other = training_;
     other.split.grid = place;
     return compile_graph(make_training_graph(other).graph, choices, {});
   }
-  Plan compile_part(int part, const Choices& choices) {
+  plan::Plan compile_part(int part, const plan::Choices& choices) {
     return compile_place(grid().with_part(part), choices);
   }
   /// Also chooses the other parts' kernels, since parts with other heights pose other problems, and
   /// those of other stages.
-  void compile_others(Network& network, Choices& choices) {
+  void compile_others(Network& network, plan::Choices& choices) {
     options_.layout = network.training.layout;
     // Ranks that share layers have variables of their own.
     if (grid().tensor() == 1) options_.variables = &network.training.variables;
     for (int part = 1; part < grid().parts(); ++part) {
-      const Plan plan = compile_part(part, choices);
+      const plan::Plan plan = compile_part(part, choices);
       choices = plan.options.choices;
       (void)compile_evaluation_of(network.training, grid().with_part(part), plan.variables);
     }
     options_.variables = nullptr;
     for (int stage = 1; stage < grid().stages(); ++stage) {
-      const PartGrid place = grid().with_stage(stage);
-      Plan other = compile_place(place, choices);
+      const split::PartGrid place = grid().with_stage(stage);
+      plan::Plan other = compile_place(place, choices);
       (void)compile_evaluation_of(other, place, other.variables);
       choices = other.options.choices;
     }
   }
   /// Compiles the evaluation side for another place of the grid whose training side is compiled;
   /// its choices are added to the training plan's.
-  std::unique_ptr<EvaluationNetwork> compile_evaluation_of(Plan& training, const PartGrid& place,
-                                                           const Variables& variables) const {
-    ModelSpec model = spec_.training.model;
+  std::unique_ptr<EvaluationNetwork> compile_evaluation_of(plan::Plan& training,
+                                                           const split::PartGrid& place,
+                                                           const plan::Variables& variables) const {
+    models::ModelSpec model = spec_.training.model;
     if (spec_.evaluation_batch > 0) model.batch = spec_.evaluation_batch;
-    SplitSettings split = spec_.training.split;
+    split::SplitSettings split = spec_.training.split;
     split.tables = training_.split.tables;
     split.grid = place;
-    PlanOptions options;
+    plan::PlanOptions options;
     options.layout = training.layout;
     options.measure = spec_.plan.measure;
     options.most_error = spec_.plan.bf16_error;
@@ -287,29 +294,29 @@ class NetworkCompiler {
   }
 
   const NetworkSpec& spec_;
-  const Backend& backend_;
+  const backend::Backend& backend_;
   TrainingGraphSpec training_;  // with the sizes of buckets and tiles
   TrainingGraph graph_;
-  PlanOptions options_;
+  plan::PlanOptions options_;
 };
 
 /// Warns of slow kernels: nothing else reports why the run takes so long.
-void warn_of_slow_steps(const Plan& plan, const std::string& asked_layout) {
-  if (const std::string slow = slow_steps_text(plan); !slow.empty())
+void warn_of_slow_steps(const plan::Plan& plan, const std::string& asked_layout) {
+  if (const std::string slow = plan::slow_steps_text(plan); !slow.empty())
     log::warn(
         "{}{}", slow,
         asked_layout == "auto" ? "" : "; leave plan.layout out, and the fastest layout is chosen");
 }
 
 /// A layout and choices, in the form in which rank 0 sends them to the others.
-std::string choices_text(const std::string& layout, const Choices& choices) {
+std::string choices_text(const std::string& layout, const plan::Choices& choices) {
   return layout + "\n" + choices.to_string();
 }
 
-void take_choices(const std::string& text, PlanOptions& options) {
+void take_choices(const std::string& text, plan::PlanOptions& options) {
   const size_t line = text.find('\n');
   options.layout = text.substr(0, line);
-  options.choices = Choices::parse(text.substr(line + 1), Choices::Of::first_rank);
+  options.choices = plan::Choices::parse(text.substr(line + 1), plan::Choices::Of::first_rank);
 }
 
 }  // namespace
@@ -320,21 +327,21 @@ std::vector<data::BatchField> Network::batch() const {
   return fields;
 }
 
-std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
-                                                      const SplitSettings& given,
-                                                      const Backend& backend,
+std::unique_ptr<EvaluationNetwork> compile_evaluation(const models::ModelSpec& model,
+                                                      const split::SplitSettings& given,
+                                                      const backend::Backend& backend,
                                                       comm::Communicator& communicator,
-                                                      PlanOptions options) {
-  SplitSettings split = given;
+                                                      plan::PlanOptions options) {
+  split::SplitSettings split = given;
   split.tables = {communicator.size(), communicator.rank()};
   std::unique_ptr<EvaluationNetwork> network;
   const std::string made = comm::decide(communicator, "measuring kernels", [&] {
     network = evaluation_of(model, split, backend, options);
-    PlanOptions others = options;
+    plan::PlanOptions others = options;
     others.layout = network->plan.layout;
     others.choices = network->plan.options.choices;
     for (int part = 1; part < split.grid.parts(); ++part) {
-      SplitSettings other = split;
+      split::SplitSettings other = split;
       other.grid = split.grid.with_part(part);
       others.choices = evaluation_of(model, other, backend, others)->plan.options.choices;
     }
@@ -347,7 +354,7 @@ std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
   return evaluation_of(model, split, backend, options);
 }
 
-std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend& backend,
+std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const backend::Backend& backend,
                                          comm::Communicator& communicator) {
   NetworkCompiler compiler(spec, backend, communicator);
   auto network = std::make_unique<Network>();
@@ -360,7 +367,7 @@ std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend&
         return choices_text(network->training.layout, network->training.options.choices);
       });
   if (communicator.rank() != 0) {
-    PlanOptions chosen;
+    plan::PlanOptions chosen;
     take_choices(made, chosen);
     compiler.compile_same(*network, chosen.layout, chosen.choices);
   }
@@ -378,4 +385,4 @@ NetworkSpec with_served_buckets(NetworkSpec network) {
   return network;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -13,11 +13,11 @@
 #include "tutti/plan/plan.h"
 #include "tutti/train/network/training_graph.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// The number of copies of each kind that a training rank holds at a time.
 struct HeldCopies {
-  PipelineOrder order = PipelineOrder::one_f_one_b;
+  split::PipelineOrder order = split::PipelineOrder::one_f_one_b;
   int batches = 1;    ///< per step (batch.accumulate); with stages, several are in flight
   int gradients = 1;  ///< gradient arenas
   int sums = 0;       ///< arenas of their sums over ranks
@@ -28,8 +28,8 @@ struct HeldCopies {
 
 struct NetworkSpec {
   TrainingGraphSpec training;
-  PlanSection plan;  ///< layout, measurement, kernels' error, bytes that a rank may hold
-  Choices choices;   ///< from a checkpoint, or empty
+  PlanSection plan;       ///< layout, measurement, kernels' error, bytes that a rank may hold
+  plan::Choices choices;  ///< from a checkpoint, or empty
   std::filesystem::path tuning_file;  ///< stores rank 0's measurements between runs (unused with
                                       ///< `choices`); empty: nowhere
   int64_t evaluation_batch = 0;       ///< 0: the training batch
@@ -42,26 +42,26 @@ struct NetworkSpec {
 /// The loss, at one sample, of a model that defines its own losses: forward with running statistics
 /// and losses, whole samples, over the variables of the evaluation beside it.
 struct OwnLosses {
-  Plan plan;
-  std::vector<GraphInput> inputs;  ///< and targets
-  std::vector<Value> losses;
+  plan::Plan plan;
+  std::vector<models::GraphInput> inputs;  ///< and targets
+  std::vector<graph::Value> losses;
 
   std::vector<data::BatchField> batch() const;
 };
 
 /// Only the forward pass, with running statistics.
 struct EvaluationNetwork {
-  Plan plan;
-  std::vector<GraphInput> inputs;
+  plan::Plan plan;
+  std::vector<models::GraphInput> inputs;
   std::vector<std::optional<data::BatchRows>> rows;  ///< rows that this rank's part reads, by input
-  std::vector<Value> predictions;  ///< for whole samples; after them the model's readings; with
-                                   ///< stages, only the last one has any
-  std::vector<std::string> names;  ///< by prediction; empty for a single one with a target
+  std::vector<graph::Value> predictions;  ///< for whole samples; after them the model's readings;
+                                          ///< with stages, only the last one has any
+  std::vector<std::string> names;         ///< by prediction; empty for a single one with a target
   std::vector<data::BatchField> targets;  ///< compared with predictions, on the host
   std::vector<size_t> target_of;          ///< index in `targets` for each prediction that has one
   std::vector<bool> of_data;              ///< for each of these: whether it is in the data's units
                                           ///< (train/settings/units.h)
-  PartGrid grid;                          ///< ranks that share samples, or have stages
+  split::PartGrid grid;                   ///< ranks that share samples, or have stages
   bool shares_tables = false;             ///< all ranks run it together, and equally often
   /// Null if no objective has losses of its own, or if ranks share layers, stages or tables.
   std::unique_ptr<OwnLosses> own_losses;
@@ -71,21 +71,21 @@ struct EvaluationNetwork {
 };
 
 struct Network {
-  Plan training;
-  std::vector<GraphInput> inputs;  ///< for `training`: the network's, then the targets
+  plan::Plan training;
+  std::vector<models::GraphInput> inputs;  ///< for `training`: the network's, then the targets
   std::vector<std::optional<data::BatchRows>> rows;  ///< rows that this rank's part reads, by input
-  std::vector<Value> losses;                         ///< in `training`, which minimises their sum
-  std::vector<Value> predictions;      ///< in `training`; invalid where parts share samples
-  Value lr, gradient_scale;            ///< in `training`
-  std::vector<KeptMicroBatches> kept;  ///< in `training`
-  bool has_tables = false;             ///< in the whole model; `training` may contain none
-  bool shares_tables = false;          ///< with other ranks
+  std::vector<graph::Value> losses;                  ///< in `training`, which minimises their sum
+  std::vector<graph::Value> predictions;  ///< in `training`; invalid where parts share samples
+  graph::Value lr, gradient_scale;        ///< in `training`
+  std::vector<KeptMicroBatches> kept;     ///< in `training`
+  bool has_tables = false;                ///< in the whole model; `training` may contain none
+  bool shares_tables = false;             ///< with other ranks
   int64_t parameters = 0, trained_parameters = 0;  ///< whole model's: all, the trained
-  Value gradient_norm;  ///< in `training`, if it clips; invalid otherwise
+  graph::Value gradient_norm;  ///< in `training`, if it clips; invalid otherwise
   EvaluationNetwork evaluation;
-  BucketLayout buckets;                 ///< the plan's buckets in the exchange's form
-  std::vector<SharedParameter> shared;  ///< shared with other stages, each alone in a bucket
-  ExchangeCompression compression;      ///< compression of the buckets
+  exchange::BucketLayout buckets;              ///< the plan's buckets in the exchange's form
+  std::vector<split::SharedParameter> shared;  ///< shared with other stages, each alone in a bucket
+  exchange::ExchangeCompression compression;   ///< compression of the buckets
 
   /// Returns the tensors of a training batch, in the order of `inputs`.
   std::vector<data::BatchField> batch() const;
@@ -98,16 +98,16 @@ NetworkSpec with_served_buckets(NetworkSpec network);
 /// Collective. Rank 0 compiles first and measures; the others use its choices. Throws CommError
 /// naming the ranks whose plan differs from rank 0's, and ConfigError if a rank needs more than
 /// `memory`, which includes the evaluation's results.
-std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const Backend& backend,
+std::unique_ptr<Network> compile_network(const NetworkSpec& spec, const backend::Backend& backend,
                                          comm::Communicator& communicator);
 
 /// Collective. Compiles only the evaluation side, for `tutti eval`: no gradients, no optimizer.
 /// Rank 0 chooses layout and kernels for all. Only the layout, measurement and known choices in
 /// `options` are used.
-std::unique_ptr<EvaluationNetwork> compile_evaluation(const ModelSpec& model,
-                                                      const SplitSettings& split,
-                                                      const Backend& backend,
+std::unique_ptr<EvaluationNetwork> compile_evaluation(const models::ModelSpec& model,
+                                                      const split::SplitSettings& split,
+                                                      const backend::Backend& backend,
                                                       comm::Communicator& communicator,
-                                                      PlanOptions options = {});
+                                                      plan::PlanOptions options = {});
 
-}  // namespace tutti
+}  // namespace tutti::train

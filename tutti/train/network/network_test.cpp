@@ -8,11 +8,11 @@
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
-ModelSpec odd_images() {
-  ModelSpec model;
+models::ModelSpec odd_images() {
+  models::ModelSpec model;
   model.name = "resnet8";
   model.input = {3, 13, 8};
   model.width = 8;
@@ -21,12 +21,12 @@ ModelSpec odd_images() {
 
 /// Returns the measured choices that each rank's plan uses.
 std::vector<std::string> choices_of_ranks(int ranks, const std::vector<int64_t>& spatial,
-                                          const PlanOptions& options) {
+                                          const plan::PlanOptions& options) {
   std::vector<std::string> used(static_cast<size_t>(ranks));
   comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
-    const CpuBackend backend;
-    SplitSettings split;
-    split.grid = PartGrid(spatial, 1, ranks, communicator.rank());
+    const backend::CpuBackend backend;
+    split::SplitSettings split;
+    split.grid = split::PartGrid(spatial, 1, ranks, communicator.rank());
     const auto network = compile_evaluation(odd_images(), split, backend, communicator, options);
     used[static_cast<size_t>(communicator.rank())] =
         network->plan.options.choices.used().to_string();
@@ -35,13 +35,14 @@ std::vector<std::string> choices_of_ranks(int ranks, const std::vector<int64_t>&
 }
 
 /// A processor that has only reference loops for convolutions.
-class WithoutFastConvolutions : public Backend {
+class WithoutFastConvolutions : public backend::Backend {
  public:
   std::string_view name() const override { return "cpu"; }
-  std::vector<KernelCandidate> candidates(const KernelRequest& request) const override {
-    std::vector<KernelCandidate> list = cpu_.candidates(request);
+  std::vector<backend::KernelCandidate> candidates(
+      const backend::KernelRequest& request) const override {
+    std::vector<backend::KernelCandidate> list = cpu_.candidates(request);
     if (request.op->name().starts_with("conv"))
-      for (KernelCandidate& candidate : list) candidate.speed = KernelSpeed::slow;
+      for (backend::KernelCandidate& candidate : list) candidate.speed = backend::KernelSpeed::slow;
     return list;
   }
   std::vector<Layout> activation_layouts(const Shape& shape, DType dtype) const override {
@@ -50,7 +51,7 @@ class WithoutFastConvolutions : public Backend {
   size_t tile_bytes() const override { return cpu_.tile_bytes(); }
 
  private:
-  CpuBackend cpu_;
+  backend::CpuBackend cpu_;
 };
 
 /// Returns the lines of `some` that `all` lacks.
@@ -75,11 +76,11 @@ TEST(EvaluationNetwork, AllRanksTakeWhatTrainingHasChosen) {
   comm::run_ranks(1, [&](comm::Communicator& communicator) {
     NetworkSpec spec;
     spec.training.model = odd_images();
-    trained =
-        compile_network(spec, CpuBackend(), communicator)->training.options.choices.to_string();
+    trained = compile_network(spec, backend::CpuBackend(), communicator)
+                  ->training.options.choices.to_string();
   });
-  PlanOptions options;
-  options.choices = Choices::parse(trained);
+  plan::PlanOptions options;
+  options.choices = plan::Choices::parse(trained);
   options.choices.make_advice_of_training();
   const std::vector<std::string> used = choices_of_ranks(2, {}, options);
   EXPECT_NE(used[1], "");
@@ -90,7 +91,7 @@ TEST(Network, ReferenceLoopsAreAWarningThatSaysWhichStepsAndTheWayOut) {
   NetworkSpec spec;
   spec.training.model = odd_images();
   spec.plan.measure = false;
-  const auto line_of = [&](const Backend& backend, ActivationLayout layout) {
+  const auto line_of = [&](const backend::Backend& backend, config::ActivationLayout layout) {
     spec.plan.layout = layout;
     std::string plan;
     testing::internal::CaptureStderr();
@@ -102,18 +103,18 @@ TEST(Network, ReferenceLoopsAreAWarningThatSaysWhichStepsAndTheWayOut) {
     EXPECT_EQ(plan.find("(reference loops)") == plan.npos, text.empty()) << plan;
     return text;
   };
-  EXPECT_EQ(line_of(CpuBackend(), ActivationLayout::last).find("reference loops"),
+  EXPECT_EQ(line_of(backend::CpuBackend(), config::ActivationLayout::last).find("reference loops"),
             std::string::npos);
-  const std::string asked = line_of(WithoutFastConvolutions(), ActivationLayout::plain);
+  const std::string asked = line_of(WithoutFastConvolutions(), config::ActivationLayout::plain);
   const size_t at =
       asked.find("steps in layout plain run reference loops, 10 to 100 times as slow");
   ASSERT_NE(at, std::string::npos) << asked;
   EXPECT_EQ(asked.find("reference loops", at + 30), std::string::npos) << "once: " << asked;
   EXPECT_NE(asked.find("for speed: conv1 ("), std::string::npos) << asked;
   EXPECT_NE(asked.find(" more; leave plan.layout out"), std::string::npos) << asked;
-  EXPECT_EQ(
-      line_of(WithoutFastConvolutions(), ActivationLayout::automatic).find("leave plan.layout out"),
-      std::string::npos);
+  EXPECT_EQ(line_of(WithoutFastConvolutions(), config::ActivationLayout::automatic)
+                .find("leave plan.layout out"),
+            std::string::npos);
 }
 
 /// Every tile reads all weights once: where a layer's weights exceed the cache, tiles are as large
@@ -129,8 +130,9 @@ TEST(Network, TilesGoByTheWeightsUnlessASizeWasAskedFor) {
     spec.plan.measure = false;
     int64_t largest = 0;
     comm::run_ranks(1, [&](comm::Communicator& communicator) {
-      const auto network = compile_network(spec, CpuBackend(), communicator);
-      for (const PlanBand& band : network->training.bands) largest = std::max(largest, band.tile);
+      const auto network = compile_network(spec, backend::CpuBackend(), communicator);
+      for (const plan::PlanBand& band : network->training.bands)
+        largest = std::max(largest, band.tile);
     });
     return largest;
   };
@@ -139,4 +141,4 @@ TEST(Network, TilesGoByTheWeightsUnlessASizeWasAskedFor) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

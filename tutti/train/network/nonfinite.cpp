@@ -10,7 +10,7 @@
 #include "tutti/ops/batch_norm.h"
 #include "tutti/plan/executor.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Returns the index of the first element that is not finite, or -1.
@@ -24,11 +24,11 @@ int64_t find_nonfinite(const void* data, DType dtype, int64_t count) {
 }
 
 /// Whether training uses a batch's own statistics, even if only for running averages.
-bool takes_statistics(ModelSpec model) {
-  model.mode = Mode::train;
-  const Graph graph = build_model(model).graph;
-  return std::ranges::any_of(graph.nodes(), [](const Node& node) {
-    return dynamic_cast<const BatchNormStats*>(node.op.get()) != nullptr;
+bool takes_statistics(models::ModelSpec model) {
+  model.mode = ops::Mode::train;
+  const graph::Graph graph = models::build_model(model).graph;
+  return std::ranges::any_of(graph.nodes(), [](const graph::Node& node) {
+    return dynamic_cast<const ops::BatchNormStats*>(node.op.get()) != nullptr;
   });
 }
 
@@ -49,7 +49,7 @@ bool all_finite(const float* data, size_t count) {
   return true;
 }
 
-std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backend) {
+std::string first_nonfinite(const NonfiniteSearch& search, const backend::Backend& backend) {
   for (size_t f = 0; f < search.batch.size(); ++f) {
     const std::string& field = search.batch[f].field;
     const TensorDesc& desc = search.batch[f].desc;
@@ -59,45 +59,45 @@ std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backen
       return fmt::format("the field '{}' of sample {} of the batch is not finite", field,
                          i / (count / desc.shape[0]));
   }
-  const Variables& variables = search.weights->variables();
-  ReplicaState replica = search.weights->replica(search.local_replica);
+  const plan::Variables& variables = search.weights->variables();
+  plan::ReplicaState replica = search.weights->replica(search.local_replica);
   // Only the forward pass, which reads them.
   if (search.parameters) replica.parameters = const_cast<std::byte*>(search.parameters);
   const auto* const parameters = static_cast<const std::byte*>(replica.parameters);
-  for (const Variable& variable : variables.parameters)
+  for (const plan::Variable& variable : variables.parameters)
     if (find_nonfinite(parameters + variable.offset, DType::f32,
                        static_cast<int64_t>(variable.desc.bytes() / sizeof(float))) >= 0)
       return fmt::format("parameter '{}' is not finite: an earlier update went too far",
                          variable.name);
 
-  for (const TableVariable& table : variables.tables)
+  for (const plan::TableVariable& table : variables.tables)
     if (find_nonfinite(search.weights->tables() + table.variable.offset, DType::f32,
                        table.variable.desc.elements()) >= 0)
       return fmt::format("'{}' is not finite: an earlier update went too far", table.variable.name);
 
-  ModelSpec spec = search.model;
-  spec.mode = Mode::eval;  // the same layers, without updating running statistics
-  ModelGraph model = build_model(spec);
-  for (const Value t : model.graph.with_role(Role::table)) {
-    const TableVariable* here = variables.find_table(model.graph[t].name);
+  models::ModelSpec spec = search.model;
+  spec.mode = ops::Mode::eval;  // the same layers, without updating running statistics
+  models::ModelGraph model = models::build_model(spec);
+  for (const graph::Value t : model.graph.with_role(graph::Role::table)) {
+    const plan::TableVariable* here = variables.find_table(model.graph[t].name);
     if (!here || here->variable.desc.shape != model.graph.shape(t))
       return "ranks share the tables, so the layers were not computed again";
   }
-  for (const Node& node : model.graph.nodes())
-    for (const Value v : node.out) model.graph.mark_output(v);
-  const Plan plan = compile(model.graph, backend,
-                            {.layout = search.layout,
-                             .measure = false,
-                             .most_error = search.most_error,
-                             .variables = &variables});
-  Executor executor(plan, backend);
+  for (const graph::Node& node : model.graph.nodes())
+    for (const graph::Value v : node.out) model.graph.mark_output(v);
+  const plan::Plan plan = plan::compile(model.graph, backend,
+                                        {.layout = search.layout,
+                                         .measure = false,
+                                         .most_error = search.most_error,
+                                         .variables = &variables});
+  plan::Executor executor(plan, backend);
   executor.bind(replica);
   for (size_t i = 0; i < model.inputs.size(); ++i)
     executor.bind_input(model.inputs[i].value, search.tensors[i]);
   executor.pack();
   executor.run({});
-  for (const Node& node : model.graph.nodes())
-    for (const Value v : node.out) {
+  for (const graph::Node& node : model.graph.nodes())
+    for (const graph::Value v : node.out) {
       const TensorDesc& desc = plan.desc(v);
       if (desc.dtype != DType::f32 && desc.dtype != DType::bf16) continue;
       if (const int64_t i = find_nonfinite(executor.result(v), desc.dtype, desc.elements()); i >= 0)
@@ -111,8 +111,8 @@ std::string first_nonfinite(const NonfiniteSearch& search, const Backend& backen
              : "every layer's output is finite: the loss overflows";
 }
 
-std::string nonfinite_gradient(const Variables& variables, const Bucket& bucket, const float* arena,
-                               SharedWork& work) {
+std::string nonfinite_gradient(const plan::Variables& variables, const exchange::Bucket& bucket,
+                               const float* arena, SharedWork& work) {
   constexpr size_t kPiece = size_t{64} << 10;  // floats
   const size_t count = bucket.floats();
   std::atomic<bool> finite{true};
@@ -123,7 +123,7 @@ std::string nonfinite_gradient(const Variables& variables, const Bucket& bucket,
   });
   if (finite) return {};
   for (const int member : bucket.members) {
-    const Variable& variable = variables.parameters[static_cast<size_t>(member)];
+    const plan::Variable& variable = variables.parameters[static_cast<size_t>(member)];
     const auto count = static_cast<int64_t>(variable.desc.bytes() / sizeof(float));
     if (const int64_t i =
             find_nonfinite(arena + variable.offset / sizeof(float), DType::f32, count);
@@ -134,4 +134,4 @@ std::string nonfinite_gradient(const Variables& variables, const Bucket& bucket,
   return fmt::format("the gradient in {} is not finite between its parameters", bucket.name);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -10,16 +10,16 @@
 #include "tutti/plan/plan.h"
 #include "tutti/train/network/training_graph.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 TEST(NonfiniteGradient, IsNamedByParameterAndElement) {
-  Variables variables;
+  plan::Variables variables;
   variables.parameters = {
       {.name = "fc.weight", .desc = {DType::f32, {10, 500}, {}}, .offset = 0, .init = {}},
       {.name = "conv.weight", .desc = {DType::f32, {7, 3}, {}}, .offset = 20032, .init = {}}};
-  const Bucket whole{.name = "bucket 0", .begin = 0, .bytes = 20160, .members = {0, 1}};
-  const Bucket second{.name = "bucket 1", .begin = 20032, .bytes = 128, .members = {1}};
+  const exchange::Bucket whole{.name = "bucket 0", .begin = 0, .bytes = 20160, .members = {0, 1}};
+  const exchange::Bucket second{.name = "bucket 1", .begin = 20032, .bytes = 128, .members = {1}};
   std::vector<float> arena(20160 / 4, 0.0f);
   SharedWork work;
   for (size_t i = 0; i < arena.size(); ++i)
@@ -46,11 +46,12 @@ TEST(NonfiniteGradient, IsNamedByParameterAndElement) {
             "the gradient in bucket 0 is not finite between its parameters");
 }
 
-std::string blamed_of_a_finite_pass(ModelSpec model) {
-  const CpuBackend backend;
+std::string blamed_of_a_finite_pass(models::ModelSpec model) {
+  const backend::CpuBackend backend;
   TrainingGraphSpec spec;
   spec.model = model;
-  const Plan plan = compile(make_training_graph(spec).graph, backend, {.measure = false});
+  const plan::Plan plan =
+      plan::compile(make_training_graph(spec).graph, backend, {.measure = false});
   const Weights weights(plan.variables, 1);
   const std::vector<float> image(static_cast<size_t>(model.batch * model.input.elements()));
   const std::vector<void*> tensors{const_cast<float*>(image.data())};
@@ -75,4 +76,4 @@ TEST(FirstNonfinite, BlamesStatisticsOfTheBatchWhereALayerTakesThem) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

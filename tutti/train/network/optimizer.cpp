@@ -13,17 +13,17 @@
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/norm_update.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
-using Kind = OptimizerKind;
+using Kind = config::OptimizerKind;
 
 constexpr std::string_view kBias = ".bias";
 
 /// The ops of one update.
 struct UpdateOps {
-  std::shared_ptr<const Update> norms;  ///< the first of two; null if there is one op
-  std::shared_ptr<const Update> update;
+  std::shared_ptr<const ops::Update> norms;  ///< the first of two; null if there is one op
+  std::shared_ptr<const ops::Update> update;
 };
 
 /// The settings that the parameters of one update share.
@@ -33,45 +33,46 @@ struct Group {
   bool operator==(const Group&) const = default;
 };
 
-UpdateOps update_ops(const OptimizerSection& s, const Group& group) {
+UpdateOps update_ops(const config::OptimizerSection& s, const Group& group) {
   const double rate = group.rate;
-  const LambAttributes lamb{s.beta1, s.beta2, s.eps, group.decay, rate};
+  const ops::LambAttributes lamb{s.beta1, s.beta2, s.eps, group.decay, rate};
   switch (s.name) {
     case Kind::lars:
       if (group.excluded)
-        return {nullptr, std::make_shared<SgdUpdate>(SgdAttributes{s.momentum, 0, false, rate})};
-      return {std::make_shared<ParameterNorms>(),
-              std::make_shared<LarsUpdate>(
-                  LarsAttributes{s.momentum, group.decay, s.trust, s.eps, rate})};
+        return {nullptr,
+                std::make_shared<ops::SgdUpdate>(ops::SgdAttributes{s.momentum, 0, false, rate})};
+      return {std::make_shared<ops::ParameterNorms>(),
+              std::make_shared<ops::LarsUpdate>(
+                  ops::LarsAttributes{s.momentum, group.decay, s.trust, s.eps, rate})};
     case Kind::lamb:
       if (group.excluded)
-        return {nullptr, std::make_shared<AdamUpdate>(
-                             AdamAttributes{s.beta1, s.beta2, s.eps, 0, false, rate})};
-      return {std::make_shared<LambMoments>(lamb), std::make_shared<LambUpdate>(lamb)};
+        return {nullptr, std::make_shared<ops::AdamUpdate>(
+                             ops::AdamAttributes{s.beta1, s.beta2, s.eps, 0, false, rate})};
+      return {std::make_shared<ops::LambMoments>(lamb), std::make_shared<ops::LambUpdate>(lamb)};
     case Kind::adam:
     case Kind::adamw:
-      return {nullptr, std::make_shared<AdamUpdate>(
-                           AdamAttributes{s.beta1, s.beta2, s.eps, group.decay,
-                                          s.name == Kind::adamw, rate, s.clip_value})};
+      return {nullptr, std::make_shared<ops::AdamUpdate>(
+                           ops::AdamAttributes{s.beta1, s.beta2, s.eps, group.decay,
+                                               s.name == Kind::adamw, rate, s.clip_value})};
     case Kind::rmsprop:
-      return {nullptr, std::make_shared<RmspropUpdate>(
-                           RmspropAttributes{s.rho, s.eps, group.decay, rate, s.clip_value})};
+      return {nullptr, std::make_shared<ops::RmspropUpdate>(
+                           ops::RmspropAttributes{s.rho, s.eps, group.decay, rate, s.clip_value})};
     case Kind::sgd: break;
   }
-  return {nullptr, std::make_shared<SgdUpdate>(
-                       SgdAttributes{s.momentum, group.decay, s.nesterov, rate, s.clip_value})};
+  return {nullptr, std::make_shared<ops::SgdUpdate>(ops::SgdAttributes{
+                       s.momentum, group.decay, s.nesterov, rate, s.clip_value})};
 }
 
 /// Finds each parameter's group, and records which lines of decay and rates are used.
 class Groups {
  public:
-  Groups(const Graph& graph, const OptimizerSection& optimizer, bool partial)
+  Groups(const graph::Graph& graph, const config::OptimizerSection& optimizer, bool partial)
       : graph_(graph), optimizer_(optimizer), lines_(parameter_lines(optimizer)), partial_(partial),
         divided_(optimizer.weight_decay != 0 || !lines_.decay.empty() ||
                  optimizer.name == Kind::lars || optimizer.name == Kind::lamb),
         decay_used_(lines_.decay.size()), rate_used_(lines_.rates.size()) {}
 
-  Group of(Value parameter) {
+  Group of(graph::Value parameter) {
     const std::string& name = graph_[parameter].name;
     names_.push_back(name);
     Group group{.excluded = is_excluded(parameter)};
@@ -97,7 +98,7 @@ class Groups {
   }
 
  private:
-  bool is_excluded(Value p) const {
+  bool is_excluded(graph::Value p) const {
     return divided_ && ((excludes("bias") && is_bias(graph_[p].name)) ||
                         (excludes("norm") && is_norm_parameter(graph_, p)));
   }
@@ -134,13 +135,13 @@ class Groups {
 
   std::vector<std::string> all_names() const {
     std::vector<std::string> names;
-    for (const Role role : {Role::parameter, Role::table})
-      for (const Value p : graph_.with_role(role)) names.push_back(graph_[p].name);
+    for (const graph::Role role : {graph::Role::parameter, graph::Role::table})
+      for (const graph::Value p : graph_.with_role(role)) names.push_back(graph_[p].name);
     return names;
   }
 
-  const Graph& graph_;
-  const OptimizerSection& optimizer_;
+  const graph::Graph& graph_;
+  const config::OptimizerSection& optimizer_;
   const ParameterLines lines_;
   const bool partial_;
   const bool divided_;
@@ -150,7 +151,7 @@ class Groups {
 
 /// Returns the names of a parameter's states, in the order that the op expects. They are part of
 /// checkpoints: a state with another meaning needs another name.
-std::vector<std::string_view> state_names(Kind kind, const Update& op) {
+std::vector<std::string_view> state_names(Kind kind, const ops::Update& op) {
   std::vector<std::string_view> names;
   switch (kind) {
     case Kind::sgd:
@@ -168,13 +169,13 @@ std::vector<std::string_view> state_names(Kind kind, const Update& op) {
 
 /// One parameter as used by updates.
 struct Updated {
-  Value w, g;
-  std::vector<Value> states;
+  graph::Value w, g;
+  std::vector<graph::Value> states;
 };
 
-std::vector<Value> inputs_of(const Update& op, std::vector<Value> leading,
-                             std::span<const Updated> parameters) {
-  std::vector<Value> in = std::move(leading);
+std::vector<graph::Value> inputs_of(const ops::Update& op, std::vector<graph::Value> leading,
+                                    std::span<const Updated> parameters) {
+  std::vector<graph::Value> in = std::move(leading);
   for (const Updated& p : parameters) {
     in.insert(in.end(), {p.w, p.g});
     in.insert(in.end(), p.states.begin(), p.states.begin() + op.states());
@@ -187,53 +188,54 @@ struct UpdatePlace {
   int bucket;
   std::string number;
   bool sharded;  ///< shared among ranks
-  const TensorSlices& slices;
+  const graph::TensorSlices& slices;
 };
 
 /// Appends block sums of squares, to which every rank contributes.
-Value append_sums(Graph& graph, const UpdatePlace& place, const std::string& name,
-                  const std::shared_ptr<const Update>& op, const std::vector<Value>& leading,
-                  std::span<const Updated> parameters) {
-  const Value sums =
+graph::Value append_sums(graph::Graph& graph, const UpdatePlace& place, const std::string& name,
+                         const std::shared_ptr<const ops::Update>& op,
+                         const std::vector<graph::Value>& leading,
+                         std::span<const Updated> parameters) {
+  const graph::Value sums =
       graph.append(name + "." + place.number, op, inputs_of(*op, leading, parameters)).front();
   std::vector<bool> slices;
   for (const Updated& p : parameters) slices.push_back(place.slices.contains(graph[p.w].name));
   if (std::ranges::find(slices, true) == slices.end()) slices.clear();
   if (place.sharded || !slices.empty())
     graph.append("sum_" + name + "." + place.number,
-                 std::make_shared<AllReduceNorms>(place.bucket, slices), std::array{sums});
+                 std::make_shared<ops::AllReduceNorms>(place.bucket, slices), std::array{sums});
   return sums;
 }
 
 /// Appends the ops of one update for some parameters of a bucket.
-void append_update(Graph& graph, const UpdatePlace& place, const UpdateOps& ops,
+void append_update(graph::Graph& graph, const UpdatePlace& place, const UpdateOps& ops,
                    const UpdateScalars& scalars, std::span<const Updated> parameters) {
-  std::vector<Value> leading{scalars.learning_rate, scalars.gradient_scale};
+  std::vector<graph::Value> leading{scalars.learning_rate, scalars.gradient_scale};
   if (ops.norms)
     leading.push_back(append_sums(graph, place, "norms", ops.norms, leading, parameters));
   graph.append("update." + place.number, ops.update, inputs_of(*ops.update, leading, parameters));
 }
 
 /// Returns the gradient of each parameter, by the parameter's index.
-std::vector<Value> gradients_of(const Graph& graph) {
-  std::vector<Value> gradients(graph.values().size());
-  for (const Value g : graph.with_role(Role::gradient))
+std::vector<graph::Value> gradients_of(const graph::Graph& graph) {
+  std::vector<graph::Value> gradients(graph.values().size());
+  for (const graph::Value g : graph.with_role(graph::Role::gradient))
     gradients[static_cast<size_t>(graph[g].of.id)] = g;
   return gradients;
 }
 
 /// Appends the clipping of the gradient; returns the scalars that its updates use. Parameters are
 /// added in the order of their names, whatever their buckets.
-UpdateScalars append_clip(Graph& graph, std::span<const std::vector<Value>> buckets,
-                          const OptimizerSection& optimizer, const UpdateScope& scope,
+UpdateScalars append_clip(graph::Graph& graph, std::span<const std::vector<graph::Value>> buckets,
+                          const config::OptimizerSection& optimizer, const UpdateScope& scope,
                           const UpdateScalars& scalars) {
-  const std::vector<Value> gradients = gradients_of(graph);
-  const auto squares = std::make_shared<GradientSquares>();
-  ClipScale::Attributes a{.limit = optimizer.clip_norm, .parameters = {}, .order = {}};
-  std::vector<Value> in{scalars.gradient_scale}, parameters;
+  const std::vector<graph::Value> gradients = gradients_of(graph);
+  const auto squares = std::make_shared<ops::GradientSquares>();
+  ops::ClipScale::Attributes a{.limit = optimizer.clip_norm, .parameters = {}, .order = {}};
+  std::vector<graph::Value> in{scalars.gradient_scale}, parameters;
   for (size_t b = 0; b < buckets.size(); ++b) {
     std::vector<Updated> members;
-    for (const Value p : buckets[b])
+    for (const graph::Value p : buckets[b])
       members.push_back({p, gradients[static_cast<size_t>(p.id)], {}});
     in.push_back(
         append_sums(graph, {static_cast<int>(b), fmt::format("{}", b), scope.sharded, scope.slices},
@@ -247,26 +249,27 @@ UpdateScalars append_clip(Graph& graph, std::span<const std::vector<Value>> buck
   std::ranges::sort(a.order, {}, [&](int i) -> const std::string& {
     return graph[parameters[static_cast<size_t>(i)]].name;
   });
-  const std::vector<Value> out = graph.append("clip", std::make_shared<ClipScale>(a), in);
+  const std::vector<graph::Value> out =
+      graph.append("clip", std::make_shared<ops::ClipScale>(a), in);
   return {scalars.learning_rate, out[0], out[1]};
 }
 
-void check_buckets(const Graph& graph, std::span<const std::vector<Value>> buckets) {
+void check_buckets(const graph::Graph& graph, std::span<const std::vector<graph::Value>> buckets) {
   std::set<int32_t> seen;
   for (const auto& bucket : buckets)
-    for (const Value p : bucket)
-      CHECK(graph[p].role == Role::parameter && seen.insert(p.id).second, "bucket entry {}",
+    for (const graph::Value p : bucket)
+      CHECK(graph[p].role == graph::Role::parameter && seen.insert(p.id).second, "bucket entry {}",
             graph[p].name);
-  CHECK(seen.size() == graph.with_role(Role::gradient).size(), "{} parameters in buckets",
+  CHECK(seen.size() == graph.with_role(graph::Role::gradient).size(), "{} parameters in buckets",
         seen.size());
 }
 
 /// The parameters of a bucket by group: those with weight decay first, then in the order in which
 /// the first parameter of each group occurs.
-using GroupOfParameters = std::pair<Group, std::vector<Value>>;
-std::vector<GroupOfParameters> divide(const std::vector<Value>& bucket, Groups& groups) {
+using GroupOfParameters = std::pair<Group, std::vector<graph::Value>>;
+std::vector<GroupOfParameters> divide(const std::vector<graph::Value>& bucket, Groups& groups) {
   std::vector<GroupOfParameters> divided;
-  for (const Value p : bucket) {
+  for (const graph::Value p : bucket) {
     const Group group = groups.of(p);
     auto at = std::ranges::find(divided, group, &GroupOfParameters::first);
     if (at == divided.end()) at = divided.insert(at, {group, {}});
@@ -279,7 +282,7 @@ std::vector<GroupOfParameters> divide(const std::vector<Value>& bucket, Groups& 
 
 }  // namespace
 
-ParameterLines parameter_lines(const OptimizerSection& optimizer) {
+ParameterLines parameter_lines(const config::OptimizerSection& optimizer) {
   const auto parsed = [](std::string_view key, const std::vector<std::string>& lines) {
     std::vector<PatternValue> values;
     for (const std::string& line : lines) values.push_back(parse_pattern_value(key, line));
@@ -302,29 +305,29 @@ ParameterLines parameter_lines(const OptimizerSection& optimizer) {
 
 bool is_bias(std::string_view name) { return name.ends_with(kBias); }
 
-bool is_norm_parameter(const Graph& graph, Value parameter) {
+bool is_norm_parameter(const graph::Graph& graph, graph::Value parameter) {
   const std::string& name = graph[parameter].name;
   if (!is_bias(name)) return graph.shape(parameter).rank() == 1;
-  const Value weight = graph.find(name.substr(0, name.size() - kBias.size()) + ".weight");
+  const graph::Value weight = graph.find(name.substr(0, name.size() - kBias.size()) + ".weight");
   return weight.valid() && graph.shape(weight).rank() == 1;
 }
 
-UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> buckets,
-                         const OptimizerSection& optimizer, const UpdateScope& scope) {
+UpdateScalars add_update(graph::Graph& graph, std::span<const std::vector<graph::Value>> buckets,
+                         const config::OptimizerSection& optimizer, const UpdateScope& scope) {
   check_buckets(graph, buckets);
-  const std::vector<Value> gradients = gradients_of(graph);
+  const std::vector<graph::Value> gradients = gradients_of(graph);
   const UpdateScalars given{graph.scalar("lr"), graph.scalar("gradient_scale"), {}};
   const UpdateScalars scalars =
       optimizer.clip_norm > 0 ? append_clip(graph, buckets, optimizer, scope, given) : given;
   Groups groups(graph, optimizer, scope.partial);
-  const auto average =
-      std::make_shared<WeightAverage>(WeightAverageAttributes{optimizer.ema, optimizer.ema_from});
+  const auto average = std::make_shared<ops::WeightAverage>(
+      ops::WeightAverageAttributes{optimizer.ema, optimizer.ema_from});
   for (size_t b = 0; b < buckets.size(); ++b) {
     for (const auto& [group, members] : divide(buckets[b], groups)) {
       const UpdateOps ops = update_ops(optimizer, group);
       std::vector<Updated> parameters, averaged;
-      for (const Value p : members) {
-        const Value g = gradients[static_cast<size_t>(p.id)];
+      for (const graph::Value p : members) {
+        const graph::Value g = gradients[static_cast<size_t>(p.id)];
         CHECK(g.valid(), "{} has no gradient", graph[p].name);
         Updated& updated = parameters.emplace_back(Updated{p, g, {}});
         for (const std::string_view state : state_names(optimizer.name, *ops.update))
@@ -343,10 +346,10 @@ UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> bucke
     }
     if (scope.sharded)
       graph.append(fmt::format("weights.{}", b),
-                   std::make_shared<AllGatherWeights>(static_cast<int>(b)), buckets[b]);
+                   std::make_shared<ops::AllGatherWeights>(static_cast<int>(b)), buckets[b]);
   }
   groups.require_all_used();
   return {given.learning_rate, given.gradient_scale, scalars.gradient_norm};
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

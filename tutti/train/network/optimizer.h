@@ -12,7 +12,7 @@
 #include "tutti/graph/graph.h"
 #include "tutti/graph/tensor_slice.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// The lines of optimizer.decay and optimizer.rates: the first whose pattern fits a parameter's
 /// name decides its weight decay, or the factor on its learning rate. Exclusion takes precedence.
@@ -20,16 +20,16 @@ struct ParameterLines {
   std::vector<PatternValue> decay{}, rates{};
 };
 /// Throws ConfigError for a line that cannot be parsed, and for a value out of range.
-ParameterLines parameter_lines(const OptimizerSection& optimizer);
+ParameterLines parameter_lines(const config::OptimizerSection& optimizer);
 
 /// The part of a model's update that one graph makes.
 struct UpdateScope {
   /// Each rank updates its shard of every bucket (exchange/shard.h): norms are summed over ranks,
   /// and new weights are sent to the others.
   bool sharded = false;
-  bool partial = false;      ///< the graph has only some of the model's parameters: lines of decay
-                             ///< and rates may match only others
-  TensorSlices slices = {};  ///< parameters of which ranks have slices
+  bool partial = false;  ///< the graph has only some of the model's parameters: lines of decay
+                         ///< and rates may match only others
+  graph::TensorSlices slices = {};  ///< parameters of which ranks have slices
 };
 
 /// The kind of state that holds the weights' moving average.
@@ -37,9 +37,10 @@ inline constexpr std::string_view kAverageState = "ema";
 
 /// The values that the caller of updates sets before each, and may read after it.
 struct UpdateScalars {
-  Value learning_rate;   ///< "lr"
-  Value gradient_scale;  ///< "gradient_scale": 1 / replicas turns the sum over replicas into a mean
-  Value gradient_norm;   ///< a result: the norm before clipping; invalid without clipping
+  graph::Value learning_rate;  ///< "lr"
+  graph::Value
+      gradient_scale;  ///< "gradient_scale": 1 / replicas turns the sum over replicas into a mean
+  graph::Value gradient_norm;  ///< a result: the norm before clipping; invalid without clipping
 };
 
 /// Appends one update per bucket, or several where weight decay and rates divide it. An update is
@@ -52,12 +53,12 @@ struct UpdateScalars {
 /// parameter that has a gradient once, by the bucket in which it is sent. Creates the states
 /// PARAMETER.momentum, or PARAMETER.m and PARAMETER.v, and PARAMETER.ema. Throws ConfigError for a
 /// line of decay or rates that matches no parameter.
-UpdateScalars add_update(Graph& graph, std::span<const std::vector<Value>> buckets,
-                         const OptimizerSection& optimizer, const UpdateScope& scope = {});
+UpdateScalars add_update(graph::Graph& graph, std::span<const std::vector<graph::Value>> buckets,
+                         const config::OptimizerSection& optimizer, const UpdateScope& scope = {});
 
 /// Returns whether it is the weight or the bias of a normalisation, a layer whose weight has one
 /// dimension.
-bool is_norm_parameter(const Graph& graph, Value parameter);
+bool is_norm_parameter(const graph::Graph& graph, graph::Value parameter);
 bool is_bias(std::string_view name);
 
-}  // namespace tutti
+}  // namespace tutti::train

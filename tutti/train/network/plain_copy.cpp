@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-namespace tutti {
+namespace tutti::train {
 
 void to_plain(const TensorDesc& desc, const float* x, std::vector<float>& plain) {
   const int rank = desc.shape.rank();
@@ -22,4 +22,4 @@ void to_plain(const TensorDesc& desc, const float* x, std::vector<float>& plain)
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -12,11 +12,11 @@
 #include "tutti/plan/planned_memory.h"
 #include "tutti/train/step/step_settings.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 struct LimitedRun {
-  ModelSpec model;
+  models::ModelSpec model;
   size_t memory = 0;
   int threads = 2, accumulate = 1, stages = 1, tensor = 1, parts = 1;
 };
@@ -24,13 +24,13 @@ struct LimitedRun {
 struct LimitedResult {
   std::map<std::string, std::vector<float>> variables;  ///< includes statistics
   std::vector<float> losses;
-  PlannedMemory memory;
+  plan::PlannedMemory memory;
   size_t executor_bytes = 0;
-  Recomputed recomputed;
+  plan::Recomputed recomputed;
   std::vector<std::string> again;  ///< names of the recomputed steps
 };
 
-ModelSpec gpt2_of(DType activations, float dropout) {
+models::ModelSpec gpt2_of(DType activations, float dropout) {
   return {.name = "gpt2",
           .input = {64},
           .input_field = "tokens",
@@ -45,16 +45,16 @@ ModelSpec gpt2_of(DType activations, float dropout) {
           .activations = activations};
 }
 
-ModelSpec resnet_of(DType activations) {
+models::ModelSpec resnet_of(DType activations) {
   return {.name = "resnet20", .batch = 8, .activations = activations};
 }
 
 class LimitedBatch {
  public:
   LimitedBatch(const Network& network, int64_t classes, uint64_t micro_batch) {
-    for (const GraphInput& input : network.inputs) {
+    for (const models::GraphInput& input : network.inputs) {
       const TensorDesc& desc = network.training.desc(input.value);
-      Buffer& buffer = buffers_.emplace_back(desc.bytes());
+      device::Buffer& buffer = buffers_.emplace_back(desc.bytes());
       Rng rng(7, Purpose::test, micro_batch);
       for (size_t i = 0; i < static_cast<size_t>(desc.elements()); ++i)
         if (desc.dtype == DType::i32)
@@ -69,7 +69,7 @@ class LimitedBatch {
   std::span<void* const> tensors() const { return tensors_; }
 
  private:
-  std::vector<Buffer> buffers_;
+  std::vector<device::Buffer> buffers_;
   std::vector<void*> tensors_;
 };
 
@@ -78,22 +78,22 @@ LimitedResult train_limited(const LimitedRun& run) {
   const int ranks = run.stages * run.tensor * run.parts;
   const std::vector<int64_t> spatial(run.parts > 1 ? 1 : 0, run.parts);
   comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
-    const PartGrid grid = run.tensor > 1
-                              ? PartGrid::of_tensors(run.tensor, ranks, communicator.rank())
-                              : PartGrid(spatial, 1, ranks, communicator.rank(), run.stages);
+    const split::PartGrid grid =
+        run.tensor > 1 ? split::PartGrid::of_tensors(run.tensor, ranks, communicator.rank())
+                       : split::PartGrid(spatial, 1, ranks, communicator.rank(), run.stages);
     TrainingStepSpec spec{.network = {},
                           .exchange = {},
-                          .map = ReplicaMap(grid.groups(), grid.groups(), grid.group()),
+                          .map = exchange::ReplicaMap(grid.groups(), grid.groups(), grid.group()),
                           .grid = grid,
                           .accumulate = run.accumulate,
                           .seed = 3};
     spec.network.training.model = run.model;
     spec.network.training.optimizer.momentum = 0.9;
     spec.network.training.split.threads = run.threads;
-    spec.network.plan.layout = ActivationLayout::last;
+    spec.network.plan.layout = config::ActivationLayout::last;
     spec.network.plan.measure = false;
     spec.network.plan.memory = static_cast<int64_t>(run.memory);
-    const CpuBackend backend;
+    const backend::CpuBackend backend;
     TrainingStep step(spec, backend, communicator);
     step.start();
     for (int s = 0; s < 2; ++s) {
@@ -107,19 +107,19 @@ LimitedResult train_limited(const LimitedRun& run) {
       step.update();
     }
     step.settle();
-    const std::vector<NamedTensor> model = materialise(
+    const std::vector<keep::NamedTensor> model = keep::materialise(
         step.weights().model_tensors(step.weights().parameters(), step.weights().statistics(0)));
     if (communicator.rank() != 0) return;
-    for (const NamedTensor& tensor : model) {
+    for (const keep::NamedTensor& tensor : model) {
       const auto* x = reinterpret_cast<const float*>(tensor.bytes.data());
       result.variables[tensor.name].assign(x, x + tensor.desc.elements());
     }
-    const Plan& plan = step.network().training;
-    result.memory = planned_memory(plan);
+    const plan::Plan& plan = step.network().training;
+    result.memory = plan::planned_memory(plan);
     result.executor_bytes = step.executor().memory_bytes();
     result.recomputed = plan.recomputed;
-    for (const PlanBand& band : plan.bands)
-      for (const Step& s : band.steps)
+    for (const plan::PlanBand& band : plan.bands)
+      for (const plan::Step& s : band.steps)
         if (band.repeats >= 0) result.again.push_back(s.name);
   });
   return result;
@@ -191,12 +191,12 @@ TEST(Recompute, TheErrorNamesTheLeastThatIsPossible) {
 
 /// Returns the copies that a job of one rank with 4 replicas holds, as computed by train, its
 /// rehearsal and `tutti plan`.
-HeldCopies held_by(const RunConfig& config) {
-  return network_of_step(step_spec(config, {}, ReplicaMap(4, 1, 0), {}, true), 1, 0).held;
+HeldCopies held_by(const config::RunConfig& config) {
+  return network_of_step(step_spec(config, {}, exchange::ReplicaMap(4, 1, 0), {}, true), 1, 0).held;
 }
 
 TEST(Recompute, WhatIsHeldIsThatOfTheStep) {
-  RunConfig config;
+  config::RunConfig config;
   config.batch.accumulate = 2;
   EXPECT_EQ(held_by(config).replicas, 1);
   const int together = held_by(config).gradients;
@@ -221,25 +221,25 @@ TEST(Recompute, BothSidesReadTheVariablesAlike) {
     comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
       NetworkSpec spec;
       spec.training.model = resnet_of(DType::f32);
-      spec.training.split.grid = PartGrid({}, 1, ranks, communicator.rank());
+      spec.training.split.grid = split::PartGrid({}, 1, ranks, communicator.rank());
       spec.plan.measure = !tuning.empty();
       spec.tuning_file = tuning;
       spec.plan.memory = static_cast<int64_t>(memory);
       networks[static_cast<size_t>(communicator.rank())] =
-          compile_network(spec, CpuBackend(), communicator);
+          compile_network(spec, backend::CpuBackend(), communicator);
     });
     return networks;
   };
-  const size_t all = planned_memory(compiled(size_t{1} << 40, 1, {})[0]->training).total();
+  const size_t all = plan::planned_memory(compiled(size_t{1} << 40, 1, {})[0]->training).total();
   const auto folder = testing::TempDir() + "tutti_no_tuning";
   for (const double share : {1.0, 0.95, 0.9, 0.85}) {
     const auto limit = static_cast<size_t>(share * static_cast<double>(all));
     for (const auto& network : compiled(limit, 2, {})) {
-      const Plan &training = network->training, &evaluation = network->evaluation.plan;
-      EXPECT_TRUE(fits_memory(training));
+      const plan::Plan &training = network->training, &evaluation = network->evaluation.plan;
+      EXPECT_TRUE(plan::fits_memory(training));
       EXPECT_EQ(training.layout, evaluation.layout);
-      for (const Value p : evaluation.graph.with_role(Role::parameter)) {
-        const Variable* trained = training.variables.find_parameter(evaluation.graph[p].name);
+      for (const graph::Value p : evaluation.graph.with_role(graph::Role::parameter)) {
+        const plan::Variable* trained = training.variables.find_parameter(evaluation.graph[p].name);
         ASSERT_NE(trained, nullptr);
         EXPECT_EQ(evaluation.desc(p).to_string(), trained->desc.to_string());
       }
@@ -250,4 +250,4 @@ TEST(Recompute, BothSidesReadTheVariablesAlike) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

@@ -7,7 +7,7 @@
 
 #include "tutti/config/schedule_section.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// The run that a schedule spans.
 struct ScheduleSpan {
@@ -35,15 +35,15 @@ struct ScheduleSpan {
 class LearningRateSchedule {
  public:
   /// Throws ConfigError for values that do not form a schedule.
-  LearningRateSchedule(ScheduleSection section, const ScheduleSpan& span);
+  LearningRateSchedule(config::ScheduleSection section, const ScheduleSpan& span);
   double rate(int64_t step) const;
 
  private:
   double factor(int64_t step) const;  ///< factor of scaled_rate_, without the warm-up
 
-  ScheduleSection s_;  ///< its warm-up and milestones in steps
+  config::ScheduleSection s_;  ///< its warm-up and milestones in steps
   ScheduleSpan span_;
   double scaled_rate_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -8,7 +8,7 @@
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/update.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr int kNormTag = 14'000, kWholeTag = 13'999;  // between tags of parts and tables
@@ -23,13 +23,14 @@ comm::MessageSpec SliceRanks::message(const char* name, int place, int tag,
           .data = std::as_writable_bytes(data)};
 }
 
-void SliceRanks::plan_norms(const Plan& plan) {
+void SliceRanks::plan_norms(const plan::Plan& plan) {
   for (size_t e = 0; e < plan.exchanges.size(); ++e) {
-    const Node& node = plan.graph.nodes()[static_cast<size_t>(plan.exchanges[e].node)];
-    const auto* op = dynamic_cast<const AllReduceNorms*>(node.op.get());
+    const graph::Node& node = plan.graph.nodes()[static_cast<size_t>(plan.exchanges[e].node)];
+    const auto* op = dynamic_cast<const ops::AllReduceNorms*>(node.op.get());
     if (!op || op->slices().empty()) continue;
-    const Node& maker = plan.graph.nodes()[static_cast<size_t>(plan.graph[node.in[0]].producer)];
-    const auto& update = dynamic_cast<const Update&>(*maker.op);
+    const graph::Node& maker =
+        plan.graph.nodes()[static_cast<size_t>(plan.graph[node.in[0]].producer)];
+    const auto& update = dynamic_cast<const ops::Update&>(*maker.op);
     Norms& norms = norms_[static_cast<int>(e)];
     norms.columns = static_cast<size_t>(plan.desc(node.in[0]).shape[1]);
     size_t row = 0;
@@ -90,21 +91,21 @@ void SliceRanks::finish_norms(int exchange, std::span<float> sums) {
     }
 }
 
-std::vector<float> SliceRanks::whole(const TensorSlice& slice, std::vector<float> mine) {
+std::vector<float> SliceRanks::whole(const graph::TensorSlice& slice, std::vector<float> mine) {
   if (grid_.tensor_place() != 0) {
-    send_arena(communicator_, "a slice", grid_.first_peer(), kWholeTag,
-               std::as_writable_bytes(std::span(mine)));
+    exchange::send_arena(communicator_, "a slice", grid_.first_peer(), kWholeTag,
+                         std::as_writable_bytes(std::span(mine)));
     return mine;
   }
   std::vector<float> all(static_cast<size_t>(slice.whole.elements()));
   slice.put(mine, 0, all);
   for (int other = 1; other < grid_.tensor(); ++other) {
     std::vector<float> theirs(static_cast<size_t>(slice.shape(other).elements()));
-    receive_arena(communicator_, "a slice", grid_.first_peer() + other, kWholeTag,
-                  std::as_writable_bytes(std::span(theirs)));
+    exchange::receive_arena(communicator_, "a slice", grid_.first_peer() + other, kWholeTag,
+                            std::as_writable_bytes(std::span(theirs)));
     slice.put(theirs, other, all);
   }
   return all;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

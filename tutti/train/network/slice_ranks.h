@@ -12,20 +12,20 @@
 #include "tutti/plan/plan.h"
 #include "tutti/split/grid.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Not thread-safe; used by the thread that uses the communicator.
 class SliceRanks {
  public:
   /// The communicator covers the whole job; it must outlive this object.
-  SliceRanks(comm::Communicator& communicator, const PartGrid& grid)
+  SliceRanks(comm::Communicator& communicator, const split::PartGrid& grid)
       : communicator_(communicator), grid_(grid) {}
 
   /// Returns whether whole() returns a whole tensor on this rank.
   bool gets_whole() const { return grid_.tensor_place() == 0; }
   /// Plans the norms of the plan's AllReduceNorms that have slices; call it before they are
   /// exchanged.
-  void plan_norms(const Plan& plan);
+  void plan_norms(const plan::Plan& plan);
   /// Exchanges block sums of one of these norms, by its number in the plan: the block sums of each
   /// slice become the sum over ranks (ops/exchange.h). Ranks send each other one number per slice.
   void start_norms(int exchange, std::span<const float> sums);
@@ -34,7 +34,7 @@ class SliceRanks {
 
   /// Collective over the ranks of a replica. Returns the whole tensor, plain, on its first rank;
   /// elsewhere it returns `mine` unchanged.
-  std::vector<float> whole(const TensorSlice& slice, std::vector<float> mine);
+  std::vector<float> whole(const graph::TensorSlice& slice, std::vector<float> mine);
 
   /// Returns the seconds blocked in finish_norms(), since the construction.
   double exposed_seconds() const { return exposed_; }
@@ -53,9 +53,9 @@ class SliceRanks {
   comm::MessageSpec message(const char* name, int place, int tag, std::span<float> data) const;
 
   comm::Communicator& communicator_;
-  const PartGrid grid_;
+  const split::PartGrid grid_;
   std::map<int, Norms> norms_;  // by number of the exchange
   double exposed_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

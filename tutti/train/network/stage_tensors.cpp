@@ -10,14 +10,15 @@
 #include "tutti/base/error.h"
 #include "tutti/exchange/arena_message.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr int kTensorTag = 14'900;  // after the tags of a stage's exchanges
 
 /// Sends all of `data` to `peer`, or receives it from there.
 void pass(comm::Communicator& communicator, int peer, bool sends, std::span<std::byte> data) {
-  (sends ? send_arena : receive_arena)(communicator, "tensors of a stage", peer, kTensorTag, data);
+  (sends ? exchange::send_arena : exchange::receive_arena)(communicator, "tensors of a stage", peer,
+                                                           kTensorTag, data);
 }
 
 void send_text(comm::Communicator& communicator, int peer, std::string text) {
@@ -35,9 +36,9 @@ std::string receive_text(comm::Communicator& communicator, int peer) {
 }
 
 /// Returns "NAME EXTENT EXTENT", one line per tensor. Names have no spaces.
-std::string headings(const std::vector<TensorRef>& tensors) {
+std::string headings(const std::vector<keep::TensorRef>& tensors) {
   std::string text;
-  for (const TensorRef& tensor : tensors) {
+  for (const keep::TensorRef& tensor : tensors) {
     CHECK(tensor.desc.dtype == DType::f32, "{} is no tensor of a model", tensor.name);
     text += tensor.name;
     for (const int64_t extent : tensor.desc.shape) text += fmt::format(" {}", extent);
@@ -46,12 +47,12 @@ std::string headings(const std::vector<TensorRef>& tensors) {
   return text;
 }
 
-std::vector<TensorRef> parse_headings(const std::string& text) {
-  std::vector<TensorRef> tensors;
+std::vector<keep::TensorRef> parse_headings(const std::string& text) {
+  std::vector<keep::TensorRef> tensors;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
-    TensorRef& tensor = tensors.emplace_back();
+    keep::TensorRef& tensor = tensors.emplace_back();
     words >> tensor.name;
     std::vector<int64_t> extents;
     for (int64_t extent = 0; words >> extent;) extents.push_back(extent);
@@ -62,13 +63,13 @@ std::vector<TensorRef> parse_headings(const std::string& text) {
 
 /// Adds the tensors of another stage to rank 0's. Where several stages have identical copies, the
 /// first one counts, and the stage is told which others to send.
-void add_stage(comm::Communicator& communicator, int stage, std::vector<TensorRef>& all) {
+void add_stage(comm::Communicator& communicator, int stage, std::vector<keep::TensorRef>& all) {
   std::string wanted;
-  for (TensorRef& tensor : parse_headings(receive_text(communicator, stage))) {
-    const bool is_new = std::ranges::find(all, tensor.name, &TensorRef::name) == all.end();
+  for (keep::TensorRef& tensor : parse_headings(receive_text(communicator, stage))) {
+    const bool is_new = std::ranges::find(all, tensor.name, &keep::TensorRef::name) == all.end();
     wanted += is_new ? '1' : '0';
     if (!is_new) continue;
-    tensor.give = [&communicator, stage, bytes = tensor.desc.bytes()](const ByteSink& sink) {
+    tensor.give = [&communicator, stage, bytes = tensor.desc.bytes()](const keep::ByteSink& sink) {
       std::vector<std::byte> content(bytes);
       pass(communicator, stage, false, content);
       sink(content);
@@ -79,10 +80,10 @@ void add_stage(comm::Communicator& communicator, int stage, std::vector<TensorRe
 }
 
 /// Returns a tensor that goes to rank 0 when it is given.
-TensorRef sent(comm::Communicator& communicator, const TensorRef& tensor) {
-  TensorRef ref{.name = tensor.name, .desc = tensor.desc};
-  ref.give = [&communicator, tensor](const ByteSink&) {
-    std::vector<std::byte> content = materialise(tensor).bytes;
+keep::TensorRef sent(comm::Communicator& communicator, const keep::TensorRef& tensor) {
+  keep::TensorRef ref{.name = tensor.name, .desc = tensor.desc};
+  ref.give = [&communicator, tensor](const keep::ByteSink&) {
+    std::vector<std::byte> content = keep::materialise(tensor).bytes;
     pass(communicator, 0, true, content);
   };
   return ref;
@@ -90,8 +91,9 @@ TensorRef sent(comm::Communicator& communicator, const TensorRef& tensor) {
 
 }  // namespace
 
-std::vector<TensorRef> gather_stages(comm::Communicator& communicator, const PartGrid& grid,
-                                     std::vector<TensorRef> own) {
+std::vector<keep::TensorRef> gather_stages(comm::Communicator& communicator,
+                                           const split::PartGrid& grid,
+                                           std::vector<keep::TensorRef> own) {
   if (grid.stages() == 1 || grid.group() > 0) return own;
   if (grid.stage() == 0) {
     for (int stage = 1; stage < grid.stages(); ++stage) add_stage(communicator, stage, own);
@@ -99,10 +101,10 @@ std::vector<TensorRef> gather_stages(comm::Communicator& communicator, const Par
   }
   send_text(communicator, 0, headings(own));
   const std::string wanted = receive_text(communicator, 0);
-  std::vector<TensorRef> asked;
+  std::vector<keep::TensorRef> asked;
   for (size_t t = 0; t < own.size(); ++t)
     if (wanted.at(t) == '1') asked.push_back(sent(communicator, own[t]));
   return asked;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -14,7 +14,7 @@
 #include "tutti/keep/foreign_names.h"
 #include "tutti/keep/rank_file.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr std::string_view kPrefix = "tables/";
@@ -27,7 +27,7 @@ struct SavedRows {
 };
 
 /// Parses the rows of a tensor "tables/NAME@FIRST".
-SavedRows saved_rows(const std::filesystem::path& path, const SafetensorsFile::Entry& entry,
+SavedRows saved_rows(const std::filesystem::path& path, const keep::SafetensorsFile::Entry& entry,
                      size_t at) {
   SavedRows rows{.tensor = entry.name};
   if (entry.shape.size() != 2 ||
@@ -42,14 +42,14 @@ SavedRows saved_rows(const std::filesystem::path& path, const SafetensorsFile::E
 }
 
 std::map<std::string, std::vector<SavedRows>> find_rows(const std::filesystem::path& checkpoint,
-                                                        const RankFiles& files) {
+                                                        const keep::RankFiles& files) {
   std::map<std::string, std::vector<SavedRows>> found;  // by the table's name
   for (int64_t rank = 0; rank < files.count; ++rank) {
-    const SafetensorsFile file = open_rank_file(checkpoint, files, rank);
-    for (const SafetensorsFile::Entry& entry : file.entries()) {
+    const keep::SafetensorsFile file = keep::open_rank_file(checkpoint, files, rank);
+    for (const keep::SafetensorsFile::Entry& entry : file.entries()) {
       const size_t at = entry.name.rfind('@');
       if (!entry.name.starts_with(kPrefix) || at == std::string::npos) continue;
-      SavedRows rows = saved_rows(rank_file_path(checkpoint, rank), entry, at);
+      SavedRows rows = saved_rows(keep::rank_file_path(checkpoint, rank), entry, at);
       rows.rank = rank;
       found[entry.name.substr(kPrefix.size(), at - kPrefix.size())].push_back(rows);
     }
@@ -65,9 +65,9 @@ struct Wanted {
 };
 
 /// Reads the wanted rows from the entry, which begins at row `first`; returns their number.
-int64_t read_rows(const SafetensorsFile& file, const SafetensorsFile::Entry& entry, int64_t first,
-                  const Wanted& wanted) {
-  if (entry.type != SafetensorsFile::Type::f32 || entry.shape.size() != 2 ||
+int64_t read_rows(const keep::SafetensorsFile& file, const keep::SafetensorsFile::Entry& entry,
+                  int64_t first, const Wanted& wanted) {
+  if (entry.type != keep::SafetensorsFile::Type::f32 || entry.shape.size() != 2 ||
       entry.shape[1] != wanted.width)
     throw ConfigError(fmt::format("tensor '{}' is no f32 table of width {}: it is of another model",
                                   entry.name, wanted.width));
@@ -83,9 +83,9 @@ int64_t read_rows(const SafetensorsFile& file, const SafetensorsFile::Entry& ent
 
 }  // namespace
 
-std::vector<TensorRef> table_refs(const Weights& weights) {
-  std::vector<TensorRef> refs;
-  for (const TableVariable& table : weights.variables().tables)
+std::vector<keep::TensorRef> table_refs(const Weights& weights) {
+  std::vector<keep::TensorRef> refs;
+  for (const plan::TableVariable& table : weights.variables().tables)
     refs.push_back(
         {.name = fmt::format("{}{}@{}", kPrefix, table.variable.name, table.rows.first),
          .desc = table.variable.desc,
@@ -93,22 +93,23 @@ std::vector<TensorRef> table_refs(const Weights& weights) {
   return refs;
 }
 
-void read_tables(const SafetensorsFile& file, const std::filesystem::path& checkpoint,
+void read_tables(const keep::SafetensorsFile& file, const std::filesystem::path& checkpoint,
                  Weights& weights, std::span<const std::string> except) {
   if (weights.variables().tables.empty()) return;
-  const ForeignNames names(file, weights.variables());
-  const RankFiles files = checkpoint.empty() ? RankFiles{} : rank_files_of(checkpoint);
+  const keep::ForeignNames names(file, weights.variables());
+  const keep::RankFiles files =
+      checkpoint.empty() ? keep::RankFiles{} : keep::rank_files_of(checkpoint);
   const auto saved = find_rows(checkpoint, files);
   std::vector<std::string> without;
   std::set<int64_t> verified;  // the manifest has no checksums of the ranks' files
-  for (const TableVariable& table : weights.variables().tables) {
+  for (const plan::TableVariable& table : weights.variables().tables) {
     const std::string& name = table.variable.name;
     if (fits_any(except, name)) continue;
     const Shape& shape = table.variable.desc.shape;
     const Wanted wanted{weights.tables() + table.variable.offset, table.rows.first, shape[0],
                         shape[1]};
     int64_t rows = 0;
-    if (const SafetensorsFile::Entry* whole = file.find(names.in_file(name))) {
+    if (const keep::SafetensorsFile::Entry* whole = file.find(names.in_file(name))) {
       if (whole->shape.size() == 2 && whole->shape[0] != table.rows.all)
         throw ConfigError(fmt::format("tensor '{}' has {} rows, the model's table has {}", name,
                                       whole->shape[0], table.rows.all));
@@ -122,8 +123,8 @@ void read_tables(const SafetensorsFile& file, const std::filesystem::path& check
       for (const SavedRows& part : found->second) {
         if (part.first >= wanted.first + wanted.rows || part.first + part.rows <= wanted.first)
           continue;
-        if (verified.insert(part.rank).second) verify_rank_file(checkpoint, files, part.rank);
-        const SafetensorsFile of_rank = open_rank_file(checkpoint, files, part.rank);
+        if (verified.insert(part.rank).second) keep::verify_rank_file(checkpoint, files, part.rank);
+        const keep::SafetensorsFile of_rank = keep::open_rank_file(checkpoint, files, part.rank);
         rows += read_rows(of_rank, *of_rank.find(part.tensor), part.first, wanted);
       }
     }
@@ -140,4 +141,4 @@ void read_tables(const SafetensorsFile& file, const std::filesystem::path& check
     log::warn_once("what the update of tables keeps begins at zero: {}", list_of_names(without));
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

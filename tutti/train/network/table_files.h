@@ -15,16 +15,16 @@
 #include "tutti/keep/safetensors.h"
 #include "tutti/train/network/weights.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Returns this rank's rows, without copying them.
-std::vector<TensorRef> table_refs(const Weights& weights);
+std::vector<keep::TensorRef> table_refs(const Weights& weights);
 
 /// Fills this rank's rows of tables, and the state of their updates. `checkpoint` is the one whose
 /// weights `file` holds; empty: none. A table that matches one of `except` keeps its value. Throws
 /// ConfigError for a table's rows that are missing; missing state of an update stays at zero, with
 /// a warning.
-void read_tables(const SafetensorsFile& file, const std::filesystem::path& checkpoint,
+void read_tables(const keep::SafetensorsFile& file, const std::filesystem::path& checkpoint,
                  Weights& weights, std::span<const std::string> except = {});
 
-}  // namespace tutti
+}  // namespace tutti::train

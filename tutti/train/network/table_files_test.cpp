@@ -10,12 +10,12 @@
 #include "tutti/keep/checkpoint.h"
 #include "tutti/keep/rank_file.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// A table with four rows of three numbers, all on this rank.
-Variables one_table() {
-  Variables variables;
+plan::Variables one_table() {
+  plan::Variables variables;
   variables.tables = {{.variable = {"t", {DType::f32, {4, 3}, {}}, 0, {}}, .rows = {0, 4}}};
   variables.table_bytes = 64;
   return variables;
@@ -26,18 +26,18 @@ class TableFilesTest : public testing::Test {
   /// Writes a checkpoint of one rank whose file has the whole table, as a tensor of this name and
   /// shape.
   std::filesystem::path checkpoint(const std::string& tensor, const Shape& shape) {
-    CheckpointWriter writer(scratch_.path(), {}, 1);
+    keep::CheckpointWriter writer(scratch_.path(), {}, 1);
     std::vector<float> values(12);
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-    const TensorRef rows{tensor, {DType::f32, shape, {}}, std::as_bytes(std::span(values))};
-    write_rank_file(writer.path(), writer.rank_files(), 0, {&rows, 1});
+    const keep::TensorRef rows{tensor, {DType::f32, shape, {}}, std::as_bytes(std::span(values))};
+    keep::write_rank_file(writer.path(), writer.rank_files(), 0, {&rows, 1});
     writer.write({}, {});
     return writer.publish(false, 0);
   }
   /// Returns the error message of reading it; empty: none.
   std::string refusal(const std::filesystem::path& checkpoint) {
     try {
-      read_tables(SafetensorsFile(checkpoint / "weights.safetensors"), checkpoint, weights_);
+      read_tables(keep::SafetensorsFile(checkpoint / "weights.safetensors"), checkpoint, weights_);
     } catch (const Error& error) {
       return error.what();
     }
@@ -45,7 +45,7 @@ class TableFilesTest : public testing::Test {
   }
 
   const ScratchDirectory scratch_;
-  const Variables variables_ = one_table();
+  const plan::Variables variables_ = one_table();
   Weights weights_{variables_, 1};
 };
 
@@ -70,11 +70,11 @@ TEST_F(TableFilesTest, ATensorThatIsNoPartOfATableIsRefused) {
 
 TEST_F(TableFilesTest, RowsThatHaveChangedAreNotTaken) {
   const std::filesystem::path changed = checkpoint("tables/t@0", {4, 3});
-  const std::filesystem::path file = rank_file_path(changed, 0);
+  const std::filesystem::path file = keep::rank_file_path(changed, 0);
   std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(-1, std::ios::end)
       << '?';
   EXPECT_NE(refusal(changed).find("its content has changed"), std::string::npos);
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

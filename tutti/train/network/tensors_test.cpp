@@ -18,14 +18,14 @@
 #include "tutti/split/tensors.h"
 #include "tutti/train/step/training_step.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr int64_t kSharedWindow = 13, kSharedVocabulary = 61;
 
 /// 61 tokens, 13 positions and 50 hidden channels: the vocabulary, a sequence and the MLPs divide
 /// unevenly.
-ModelSpec shared_gpt2() {
+models::ModelSpec shared_gpt2() {
   return {.name = "gpt2",
           .input = {kSharedWindow},
           .input_field = "tokens",
@@ -46,9 +46,9 @@ ModelSpec shared_gpt2() {
 struct TensorRun {
   int replicas = 1, tensor = 1, steps = 1, threads = 1;
   bool positions = false;
-  OptimizerSection optimizer{.momentum = 0};
+  config::OptimizerSection optimizer{.momentum = 0};
   float rate = 1;
-  ModelSpec model = shared_gpt2();
+  models::ModelSpec model = shared_gpt2();
 };
 
 using Tensors = std::map<std::string, std::vector<float>>;
@@ -60,8 +60,8 @@ struct SharedSteps {
 
 Tensors whole_parameters(const Weights& weights) {
   Tensors all;
-  for (const NamedTensor& tensor :
-       materialise(weights.model_tensors(weights.parameters(), weights.statistics(0)))) {
+  for (const keep::NamedTensor& tensor :
+       keep::materialise(weights.model_tensors(weights.parameters(), weights.statistics(0)))) {
     const auto* x = reinterpret_cast<const float*>(tensor.bytes.data());
     all[tensor.name].assign(x, x + tensor.desc.elements());
   }
@@ -70,11 +70,11 @@ Tensors whole_parameters(const Weights& weights) {
 
 /// A replica's batch of a field: bits of numbers, or class numbers, some unknown where they are
 /// targets.
-std::vector<int32_t> step_batch(const ModelSpec& model, const std::string& name, int step,
+std::vector<int32_t> step_batch(const models::ModelSpec& model, const std::string& name, int step,
                                 int replica) {
-  const ModelField* field = nullptr;
+  const models::ModelField* field = nullptr;
   for (const auto* fields : {&model.inputs, &model.targets})
-    for (const ModelField& one : *fields)
+    for (const models::ModelField& one : *fields)
       if (one.name == name) field = &one;
   EXPECT_NE(field, nullptr) << name;
   uint64_t stream = static_cast<uint64_t>(step * 100 + replica);
@@ -99,11 +99,11 @@ SharedSteps train_shared(const TensorRun& run) {
   std::mutex mutex;
   const int ranks = run.replicas * run.tensor;
   comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
-    const PartGrid grid =
-        PartGrid::of_tensors(run.tensor, ranks, communicator.rank(), run.positions);
+    const split::PartGrid grid =
+        split::PartGrid::of_tensors(run.tensor, ranks, communicator.rank(), run.positions);
     TrainingStepSpec spec{.network = {},
                           .exchange = {},
-                          .map = ReplicaMap(run.replicas, grid.groups(), grid.group()),
+                          .map = exchange::ReplicaMap(run.replicas, grid.groups(), grid.group()),
                           .grid = grid,
                           .seed = 3};
     spec.network.training.model = run.model;
@@ -111,13 +111,13 @@ SharedSteps train_shared(const TensorRun& run) {
     spec.network.training.split.threads = run.threads;
     spec.network.training.bucket_bytes = 4096;
     spec.network.plan.measure = false;
-    const CpuBackend backend;
+    const backend::CpuBackend backend;
     TrainingStep step(spec, backend, communicator);
     const Tensors first = whole_parameters(step.weights());
     step.start();
     for (int s = 0; s < run.steps; ++s) {
       std::vector<std::vector<int32_t>> fields;
-      for (const GraphInput& input : step.network().inputs)
+      for (const models::GraphInput& input : step.network().inputs)
         fields.push_back(step_batch(run.model, input.field, s, grid.group()));
       std::vector<void*> batch;
       for (std::vector<int32_t>& field : fields) batch.push_back(field.data());
@@ -197,7 +197,7 @@ void expect_those_of_one_rank(TensorRun run, std::string_view shared_layers) {
   }
   TrainingGraphSpec spec;
   spec.model = run.model;
-  spec.split.grid = PartGrid::of_tensors(2, 2, 0);
+  spec.split.grid = split::PartGrid::of_tensors(2, 2, 0);
   const std::string text = make_training_graph(spec).tensors;
   EXPECT_NE(text.find(shared_layers), std::string::npos) << text;
 }
@@ -299,17 +299,17 @@ TEST(SharedTensors, HaveTheSameBitsEachTime) {
 
 /// Norms cover whole parameters, and all of them.
 TEST(SharedTensors, ClipAndScaleByWholeNorms) {
-  OptimizerSection clipped{.name = OptimizerKind::adamw, .weight_decay = 0.1};
+  config::OptimizerSection clipped{.name = config::OptimizerKind::adamw, .weight_decay = 0.1};
   clipped.clip_norm = 0.05;
   clipped.ema = 0.9;
-  const OptimizerSection lamb{.name = OptimizerKind::lamb, .weight_decay = 0.1};
-  const OptimizerSection lars{.name = OptimizerKind::lars, .momentum = 0.9};
-  for (const OptimizerSection& optimizer : {clipped, lamb, lars}) {
+  const config::OptimizerSection lamb{.name = config::OptimizerKind::lamb, .weight_decay = 0.1};
+  const config::OptimizerSection lars{.name = config::OptimizerKind::lars, .momentum = 0.9};
+  for (const config::OptimizerSection& optimizer : {clipped, lamb, lars}) {
     SCOPED_TRACE(static_cast<int>(optimizer.name));
     TensorRun run{.steps = 3, .optimizer = optimizer, .rate = 0.01f};
     const SharedSteps serial = train_shared(run);
     run.tensor = 2;
-    run.positions = optimizer.name == OptimizerKind::adamw;
+    run.positions = optimizer.name == config::OptimizerKind::adamw;
     const SharedSteps shared = train_shared(run);
     for (size_t s = 0; s < serial.losses.size(); ++s) {
       EXPECT_NEAR(shared.losses[s], serial.losses[s], 2e-5) << "step " << s;
@@ -333,11 +333,11 @@ TEST(SharedTensors, RoundAlikeInBf16) {
 }
 
 /// Returns the message of a ConfigError.
-std::string refusal_of(const ModelSpec& model, int tensor) {
+std::string refusal_of(const models::ModelSpec& model, int tensor) {
   try {
     TrainingGraphSpec spec;
     spec.model = model;
-    spec.split.grid = PartGrid::of_tensors(tensor, tensor, 0);
+    spec.split.grid = split::PartGrid::of_tensors(tensor, tensor, 0);
     (void)make_training_graph(spec);
   } catch (const ConfigError& error) {
     return error.what();
@@ -349,10 +349,11 @@ std::string refusal_of(const ModelSpec& model, int tensor) {
 TEST(SharedTensors, EvaluationsShareAsTrainingDoes) {
   TrainingGraphSpec spec;
   spec.model = shared_gpt2();
-  spec.split.grid = PartGrid::of_tensors(2, 2, 1);
-  ModelSpec evaluated = spec.model;
-  evaluated.mode = Mode::eval;
-  const SplitTensors split = split_tensors(build_model(evaluated).graph, spec.split.grid);
+  spec.split.grid = split::PartGrid::of_tensors(2, 2, 1);
+  models::ModelSpec evaluated = spec.model;
+  evaluated.mode = ops::Mode::eval;
+  const split::SplitTensors split =
+      split::split_tensors(models::build_model(evaluated).graph, spec.split.grid);
   const TrainingGraph training = make_training_graph(spec);
   EXPECT_TRUE(split.slices.contains("wte.weight"));
   EXPECT_EQ(split.slices.size(), training.slices.size());
@@ -361,19 +362,20 @@ TEST(SharedTensors, EvaluationsShareAsTrainingDoes) {
 }
 
 TEST(SharedTensors, ANetworkWithNothingToShareIsRefused) {
-  ModelSpec images{.name = "resnet8", .batch = 2};
+  models::ModelSpec images{.name = "resnet8", .batch = 2};
   EXPECT_NE(refusal_of(images, 2).find("2 ranks find no layers to share"), std::string::npos);
-  EXPECT_THROW(PartGrid::of_tensors(2, 3, 0), ConfigError);
+  EXPECT_THROW(split::PartGrid::of_tensors(2, 3, 0), ConfigError);
 }
 
 TEST(SharedTensors, PositionsAreOfSequencesAlone) {
-  ModelSpec vectors{.name = "mlp", .input = {1, 4, 4}, .batch = 2, .classes = 3, .hidden = {8, 8}};
+  models::ModelSpec vectors{
+      .name = "mlp", .input = {1, 4, 4}, .batch = 2, .classes = 3, .hidden = {8, 8}};
   TrainingGraphSpec spec;
   spec.model = vectors;
-  spec.split.grid = PartGrid::of_tensors(2, 2, 0);
+  spec.split.grid = split::PartGrid::of_tensors(2, 2, 0);
   EXPECT_NE(make_training_graph(spec).tensors.find("1 layers by columns, 1 by rows"),
             std::string::npos);
-  spec.split.grid = PartGrid::of_tensors(2, 2, 0, true);
+  spec.split.grid = split::PartGrid::of_tensors(2, 2, 0, true);
   EXPECT_THROW((void)make_training_graph(spec), ConfigError);
 }
 
@@ -381,7 +383,7 @@ TEST(SharedTensors, PositionsAreOfSequencesAlone) {
 TEST(SharedTensors, HeadsThatDoNotDivideStayWhole) {
   TrainingGraphSpec spec;
   spec.model = shared_gpt2();
-  spec.split.grid = PartGrid::of_tensors(3, 3, 0);
+  spec.split.grid = split::PartGrid::of_tensors(3, 3, 0);
   const TrainingGraph graph = make_training_graph(spec);
   EXPECT_FALSE(graph.slices.contains("h.0.attn.c_attn.weight"));
   EXPECT_TRUE(graph.slices.contains("h.0.mlp.c_fc.weight"));
@@ -391,4 +393,4 @@ TEST(SharedTensors, HeadsThatDoNotDivideStayWhole) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

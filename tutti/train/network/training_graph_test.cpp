@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 TrainingGraph frozen(std::vector<std::string> freeze) {
@@ -16,12 +16,13 @@ TrainingGraph frozen(std::vector<std::string> freeze) {
   return make_training_graph(spec);
 }
 
-int64_t nodes_of(const Graph& graph, std::string_view op) {
+int64_t nodes_of(const graph::Graph& graph, std::string_view op) {
   return std::ranges::count_if(graph.nodes(),
-                               [&](const Node& node) { return node.op->name() == op; });
+                               [&](const graph::Node& node) { return node.op->name() == op; });
 }
 
-TrainingGraph language(int64_t batch, int64_t window, int threads, const PartGrid& grid = {}) {
+TrainingGraph language(int64_t batch, int64_t window, int threads,
+                       const split::PartGrid& grid = {}) {
   TrainingGraphSpec spec;
   spec.model = {.name = "gpt2",
                 .input = {window},
@@ -36,8 +37,8 @@ TrainingGraph language(int64_t batch, int64_t window, int threads, const PartGri
 }
 
 /// Counts the nodes of this op that the team computes as a whole.
-int64_t whole_nodes_of(const Graph& graph, std::string_view op) {
-  return std::ranges::count_if(graph.nodes(), [&](const Node& node) {
+int64_t whole_nodes_of(const graph::Graph& graph, std::string_view op) {
+  return std::ranges::count_if(graph.nodes(), [&](const graph::Node& node) {
     return node.op->name() == op && node.op->attributes().ends_with(" whole");
   });
 }
@@ -55,16 +56,16 @@ TEST(TrainingGraph, TheTeamSharesAttentionOfFewSamples) {
 }
 
 TEST(TrainingGraph, TheTeamSharesGradientsThatAreLargerThanWhatTheyAreOf) {
-  const Graph few = language(2, 8, 2).graph, many = language(2, 256, 2).graph;
+  const graph::Graph few = language(2, 8, 2).graph, many = language(2, 256, 2).graph;
   EXPECT_EQ(whole_nodes_of(few, "conv_backward_weights"), nodes_of(few, "conv_backward_weights"));
   EXPECT_EQ(whole_nodes_of(many, "conv_backward_weights"), 0);
   EXPECT_EQ(whole_nodes_of(language(2, 8, 1).graph, "conv_backward_weights"), 0);
 }
 
 TEST(TrainingGraph, NormsAndGeluOfPositionsAreComputedAgain) {
-  for (const PartGrid& grid : {PartGrid(), PartGrid::of_tensors(2, 2, 0)}) {
+  for (const split::PartGrid& grid : {split::PartGrid(), split::PartGrid::of_tensors(2, 2, 0)}) {
     SCOPED_TRACE(fmt::format("{} rank(s) share layers", grid.tensor()));
-    const Graph graph = language(2, 256, 1, grid).graph;
+    const graph::Graph graph = language(2, 256, 1, grid).graph;
     EXPECT_EQ(nodes_of(graph, "layer_norm"), 6);
     EXPECT_EQ(nodes_of(graph, "activation"), 2);
   }
@@ -85,28 +86,29 @@ TEST(TrainingGraph, LogitsOfALargeVocabularyAreNeverThereForAllPositions) {
                                      {"model.*", "scale 1 dw"}}) {
     spec.freeze.clear();
     if (*frozen) spec.freeze = {frozen};
-    const Graph graph = make_training_graph(spec).graph;
+    const graph::Graph graph = make_training_graph(spec).graph;
     EXPECT_EQ(nodes_of(graph, "token_head"), 1);
     EXPECT_EQ(nodes_of(graph, "token_loss") + nodes_of(graph, "token_loss_grad"), 0);
-    for (const ValueInfo& value : graph.values())
+    for (const graph::ValueInfo& value : graph.values())
       EXPECT_FALSE(value.type.batched && value.type.desc.shape.rank() > 1 &&
                    value.type.desc.shape[1] == kVocabulary)
           << value.name;
     const auto head = std::ranges::find(graph.nodes(), "token_head",
-                                        [](const Node& node) { return node.op->name(); });
+                                        [](const graph::Node& node) { return node.op->name(); });
     EXPECT_EQ(head->op->attributes(), made);
   }
 }
 
 TEST(TrainingGraph, FrozenLayersHaveNoBackwardPass) {
-  const Graph whole = frozen({}).graph, head = frozen({"conv1.*", "bn1.*", "layer*"}).graph;
+  const graph::Graph whole = frozen({}).graph, head = frozen({"conv1.*", "bn1.*", "layer*"}).graph;
   EXPECT_EQ(nodes_of(whole, "conv_backward_weights"), nodes_of(whole, "conv"));
   EXPECT_EQ(nodes_of(head, "conv"), nodes_of(whole, "conv"));
   EXPECT_EQ(nodes_of(head, "conv_backward_weights"), 0);
   EXPECT_EQ(nodes_of(head, "conv_backward_data"), 0);
-  EXPECT_EQ(head.with_role(Role::gradient).size(), 2u);
-  EXPECT_EQ(head.with_role(Role::state).size(), 2u);
-  EXPECT_EQ(head.with_role(Role::parameter).size(), whole.with_role(Role::parameter).size());
+  EXPECT_EQ(head.with_role(graph::Role::gradient).size(), 2u);
+  EXPECT_EQ(head.with_role(graph::Role::state).size(), 2u);
+  EXPECT_EQ(head.with_role(graph::Role::parameter).size(),
+            whole.with_role(graph::Role::parameter).size());
 }
 
 TEST(TrainingGraph, BesideLoraNothingIsTrained) {
@@ -122,12 +124,12 @@ TEST(TrainingGraph, BesideLoraNothingIsTrained) {
                 .lora = {.rank = 2, .layers = {"*.attn.c_attn"}}};
   const TrainingGraph training = make_training_graph(spec);
   EXPECT_EQ(training.trained, 2 * 2 * (12 + 36));
-  for (const Value g : training.graph.with_role(Role::gradient))
+  for (const graph::Value g : training.graph.with_role(graph::Role::gradient))
     EXPECT_NE(training.graph[training.graph[g].of].name.find(".c_attn.lora_"), std::string::npos);
 }
 
 TEST(TrainingGraph, WhatLiesBelowIsStillReached) {
-  const Graph whole = frozen({}).graph, middle = frozen({"layer2.*"}).graph;
+  const graph::Graph whole = frozen({}).graph, middle = frozen({"layer2.*"}).graph;
   EXPECT_EQ(nodes_of(middle, "conv_backward_weights"),
             nodes_of(whole, "conv_backward_weights") - 2);
   EXPECT_EQ(nodes_of(middle, "conv_backward_data"), nodes_of(whole, "conv_backward_data"));
@@ -137,7 +139,7 @@ TEST(TrainingGraph, RefusesABatchNormOfOneValue) {
   TrainingGraphSpec spec;
   spec.model.name = "cosmoflow-small";
   spec.model.input = {1, 32, 32, 32};
-  spec.model.task = TaskKind::regress;
+  spec.model.task = models::TaskKind::regress;
   spec.model.batch = 1;
   try {
     make_training_graph(spec);
@@ -146,7 +148,7 @@ TEST(TrainingGraph, RefusesABatchNormOfOneValue) {
     EXPECT_EQ(std::string(error.what()).find("layer 'bn5': a batch norm of batches with one"), 0u)
         << error.what();
   }
-  spec.split.grid = PartGrid({}, 2, 2, 0);
+  spec.split.grid = split::PartGrid({}, 2, 2, 0);
   EXPECT_NO_THROW(make_training_graph(spec)) << "two replicas have two values";
   spec.split.grid = {};
   spec.model.batch = 2;
@@ -167,4 +169,4 @@ TEST(TrainingGraph, RefusesToFreezeNothingOrEverything) {
   EXPECT_EQ(failure("*"), "model.freeze leaves no parameter that could be trained");
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

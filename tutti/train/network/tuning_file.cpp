@@ -10,7 +10,7 @@
 #include "tutti/data/file/text_file.h"
 #include "tutti/keep/result_file.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Returns the text of choices, empty if there is no file; nothing if it is of another kind or
@@ -24,12 +24,12 @@ std::optional<std::string> text_of_choices(const std::filesystem::path& path) {
   std::stringstream whole;
   whole << file.rdbuf();
   const std::string text = data::plain_lines(whole.str());
-  return file.bad() || !Choices::begin(text) ? std::nullopt : std::optional(text);
+  return file.bad() || !plan::Choices::begin(text) ? std::nullopt : std::optional(text);
 }
 
 }  // namespace
 
-Choices read_tuning_file(const std::filesystem::path& path) {
+plan::Choices read_tuning_file(const std::filesystem::path& path) {
   const std::optional<std::string> text = text_of_choices(path);
   if (!text) {
     log::warn(
@@ -40,22 +40,22 @@ Choices read_tuning_file(const std::filesystem::path& path) {
     return {};
   }
   try {
-    return Choices::parse(*text);
+    return plan::Choices::parse(*text);
   } catch (const ConfigError& error) {
     log::warn("'{}' is damaged and will be written anew: {}", path.string(), error.what());
     return {};
   }
 }
 
-void write_tuning_file(const std::filesystem::path& path, const Choices& choices) {
+void write_tuning_file(const std::filesystem::path& path, const plan::Choices& choices) {
   try {
     if (!text_of_choices(path)) return;  // reading it has logged the reason
     std::error_code failed;
     std::filesystem::create_directories(path.parent_path(), failed);
-    write_result_file(path, choices.to_string());
+    keep::write_result_file(path, choices.to_string());
   } catch (const IoError& error) {
     log::debug("{}: the next run will measure again", error.what());
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

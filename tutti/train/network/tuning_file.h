@@ -7,13 +7,13 @@
 
 #include "tutti/plan/choices.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Reads the file. Returns nothing if it does not exist; a damaged file, and one of another kind,
 /// is ignored with a warning.
-Choices read_tuning_file(const std::filesystem::path& path);
+plan::Choices read_tuning_file(const std::filesystem::path& path);
 /// Replaces the whole file, unless it is of another kind; never throws: a read-only home directory
 /// costs time, not the run.
-void write_tuning_file(const std::filesystem::path& path, const Choices& choices);
+void write_tuning_file(const std::filesystem::path& path, const plan::Choices& choices);
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -7,7 +7,7 @@
 
 #include "tutti/base/scratch_directory.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 class TuningFile : public testing::Test {
@@ -18,8 +18,8 @@ class TuningFile : public testing::Test {
     all << std::ifstream(file_).rdbuf();
     return all.str();
   }
-  static Choices measured() {
-    Choices choices;
+  static plan::Choices measured() {
+    plan::Choices choices;
     choices.record("relu f32 4 -> f32 4", "vectorised");
     return choices;
   }
@@ -56,4 +56,4 @@ TEST_F(TuningFile, AFileOfAnotherKindIsLeftAsItIs) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

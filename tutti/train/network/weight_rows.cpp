@@ -7,13 +7,13 @@
 #include "tutti/base/error.h"
 #include "tutti/train/network/weights.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
-std::string rows_name(const Variable& variable) { return "replicas/" + variable.name; }
+std::string rows_name(const plan::Variable& variable) { return "replicas/" + variable.name; }
 
 /// [rows, the statistic's own extents].
-Shape rows_shape(const Variable& variable, int rows) {
+Shape rows_shape(const plan::Variable& variable, int rows) {
   std::vector<int64_t> extents{rows};
   extents.insert(extents.end(), variable.desc.shape.begin(), variable.desc.shape.end());
   return Shape(extents);
@@ -23,10 +23,10 @@ Shape rows_shape(const Variable& variable, int rows) {
 
 std::vector<Weights::OwnVariable> Weights::own_variables() const {
   std::vector<OwnVariable> own;
-  for (const Variable& variable : variables_.statistics)
+  for (const plan::Variable& variable : variables_.statistics)
     own.push_back({&variable, rows_name(variable), OwnVariable::kStatistic});
   if (!apart_) return own;
-  for (const Variable& variable : variables_.parameters) {
+  for (const plan::Variable& variable : variables_.parameters) {
     if (!variables_.is_trained(variable)) continue;
     own.push_back({&variable, rows_name(variable), OwnVariable::kParameter});
     for (size_t k = 0; k < variables_.state_kinds.size(); ++k)
@@ -54,18 +54,18 @@ void Weights::add_rows(const std::string& name, std::vector<float*> of_local) {
   added_.push_back({name, std::move(of_local)});
 }
 
-std::vector<TensorRef> Weights::row_tensors() const {
-  std::vector<TensorRef> tensors;
+std::vector<keep::TensorRef> Weights::row_tensors() const {
+  std::vector<keep::TensorRef> tensors;
   for (const OwnVariable& own : own_variables()) {
-    TensorRef rows{.name = own.name,
-                   .desc = {DType::f32, rows_shape(*own.variable, local_replicas()), {}}};
+    keep::TensorRef rows{.name = own.name,
+                         .desc = {DType::f32, rows_shape(*own.variable, local_replicas()), {}}};
     const TensorDesc& desc = own.variable->desc;
     for (int r = 0; r < local_replicas(); ++r)
       rows.sources.emplace_back(arena_of(own, r) + own.variable->offset, desc.bytes());
-    rows.make = [desc](TensorRef::Sources sources, std::span<std::byte> out) {
+    rows.make = [desc](keep::TensorRef::Sources sources, std::span<std::byte> out) {
       auto* row = reinterpret_cast<float*>(out.data());
       for (const auto& source : sources) {
-        export_storage(desc, source, row);
+        plan::export_storage(desc, source, row);
         row += desc.elements();
       }
     };
@@ -74,28 +74,28 @@ std::vector<TensorRef> Weights::row_tensors() const {
   return tensors;
 }
 
-void Weights::import_rows(std::span<const SafetensorsFile* const> files, int local_replica,
+void Weights::import_rows(std::span<const keep::SafetensorsFile* const> files, int local_replica,
                           int row) {
   for (const OwnVariable& own : own_variables()) {
-    const SafetensorsFile* file = files.front();
-    for (const SafetensorsFile* one : files)
+    const keep::SafetensorsFile* file = files.front();
+    for (const keep::SafetensorsFile* one : files)
       if (one->find(own.name)) file = one;
-    const SafetensorsFile::Entry* entry = file->find(own.name);
+    const keep::SafetensorsFile::Entry* entry = file->find(own.name);
     const bool added = own.kind >= static_cast<int>(variables_.state_kinds.size());
     if (!entry && added) continue;  // the checkpoint has another scheme
     added_found_ |= added;
     std::vector<float> plain(static_cast<size_t>(own.variable->desc.elements()));
     const auto bytes = std::as_writable_bytes(std::span(plain));
     const int64_t rows = entry && !entry->shape.empty() ? entry->shape[0] : 0;
-    if (!entry || entry->type != SafetensorsFile::Type::f32 || row >= rows ||
+    if (!entry || entry->type != keep::SafetensorsFile::Type::f32 || row >= rows ||
         !std::ranges::equal(entry->shape, rows_shape(*own.variable, static_cast<int>(rows))))
       throw ConfigError(
           fmt::format("tensor '{}' has no row {} of shape {}: the checkpoint is of "
                       "another model, or of replicas that met otherwise",
                       own.name, row, own.variable->desc.shape.to_string()));
     file->read_part(*entry, static_cast<uint64_t>(row) * bytes.size(), bytes);
-    import_plain(*own.variable, plain.data(), arena_of(own, local_replica));
+    plan::import_plain(*own.variable, plain.data(), arena_of(own, local_replica));
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -12,14 +12,15 @@
 #include "tutti/train/network/initialise.h"
 #include "tutti/train/network/optimizer.h"
 
-namespace tutti {
+namespace tutti::train {
+using keep::SafetensorsFile, plan::Variable;
 namespace {
 
 Shape stored_shape(const Variable& variable, const Shape& shape) {  // as in files
   switch (variable.init.stored) {
-    case Init::Stored::as_it_is: break;
-    case Init::Stored::matrix: return {shape[0], shape[1]};
-    case Init::Stored::transposed: return {shape[1], shape[0]};
+    case graph::Init::Stored::as_it_is: break;
+    case graph::Init::Stored::matrix: return {shape[0], shape[1]};
+    case graph::Init::Stored::transposed: return {shape[1], shape[0]};
   }
   return shape;
 }
@@ -64,7 +65,7 @@ std::vector<float> slice_of(const Variable& variable, std::vector<float> whole) 
 std::vector<float> read_own(const SafetensorsFile& file, const std::string& name,
                             const Variable& variable) {
   std::vector<float> values = read(file, name, stored_shape(variable, variable.whole_shape()));
-  if (variable.init.stored == Init::Stored::transposed) {
+  if (variable.init.stored == graph::Init::Stored::transposed) {
     std::vector<float> own(values.size());
     transpose(values.data(), own.data(), variable.whole_shape()[1], variable.whole_shape()[0]);
     values.swap(own);
@@ -74,14 +75,15 @@ std::vector<float> read_own(const SafetensorsFile& file, const std::string& name
 
 void import_from(const SafetensorsFile& file, const std::string& name, const Variable& variable,
                  std::byte* arena) {
-  import_plain(variable, read_own(file, name, variable).data(), arena);
+  plan::import_plain(variable, read_own(file, name, variable).data(), arena);
 }
 
 constexpr const char* kRaw = ".raw";
 
 }  // namespace
 
-Weights::Weights(const Variables& variables, int local_replicas, std::byte* parameters, bool fills)
+Weights::Weights(const plan::Variables& variables, int local_replicas, std::byte* parameters,
+                 bool fills)
     : variables_(variables), apart_(false), tables_(variables.table_bytes), parameters_(parameters),
       fills_(fills) {
   if (!parameters) own_parameters_.emplace_back(variables.parameter_bytes);
@@ -89,11 +91,11 @@ Weights::Weights(const Variables& variables, int local_replicas, std::byte* para
   for (int r = 0; r < local_replicas; ++r) statistics_.emplace_back(variables.statistic_bytes);
 }
 
-Weights::Weights(const Variables& variables, int local_replicas, Replicas replicas,
+Weights::Weights(const plan::Variables& variables, int local_replicas, Replicas replicas,
                  const std::filesystem::path& folder)
     : variables_(variables), apart_(replicas == Replicas::apart), tables_(variables.table_bytes),
       parameters_(nullptr), fills_(true) {
-  const auto add = [&](std::vector<Buffer>& to, size_t bytes) {
+  const auto add = [&](std::vector<device::Buffer>& to, size_t bytes) {
     folder.empty() ? to.emplace_back(bytes) : to.emplace_back(bytes, folder);
   };
   for (int set = 0; set < (apart_ ? local_replicas : 1); ++set) {
@@ -123,21 +125,21 @@ void Weights::initialise(uint64_t seed) {
   for (const std::vector<Variable>* list : {&variables_.parameters, &variables_.statistics})
     for (const Variable& variable : *list)
       if (!lies_plain(variable)) most = std::max(most, elements(variable));
-  const Buffer shared(most * sizeof(float));
+  const device::Buffer shared(most * sizeof(float));
   const auto fill = [&](const Variable& variable, std::byte* arena) {
     float* const storage = reinterpret_cast<float*>(arena + variable.offset);
     const std::span<float> plain(lies_plain(variable) ? storage : shared.as<float>().data(),
                                  elements(variable));
-    tutti::initialise({variable.name, variable.whole_shape(), variable.init}, seed, plain);
+    tutti::train::initialise({variable.name, variable.whole_shape(), variable.init}, seed, plain);
     if (lies_plain(variable)) return;
-    if (!variable.slice) return import_plain(variable, plain.data(), arena);
+    if (!variable.slice) return plan::import_plain(variable, plain.data(), arena);
     std::vector<float> own(static_cast<size_t>(variable.desc.elements()));
     variable.slice->take(plain, variable.slice->me, own);
-    import_plain(variable, own.data(), arena);
+    plan::import_plain(variable, own.data(), arena);
   };
   for (const Variable& variable : variables_.parameters)
     if (fills_) fill(variable, parameters());
-  for (const TableVariable& table : variables_.tables) {
+  for (const plan::TableVariable& table : variables_.tables) {
     const Variable& v = table.variable;
     initialise_rows(
         {v.name, v.desc.shape, v.init}, seed, table.rows.first,
@@ -151,7 +153,7 @@ void Weights::initialise(uint64_t seed) {
 size_t Weights::memory_bytes() const {
   size_t bytes = tables_.bytes();
   for (const auto* buffers : {&own_parameters_, &state_, &statistics_})
-    for (const Buffer& buffer : *buffers) bytes += buffer.bytes();
+    for (const device::Buffer& buffer : *buffers) bytes += buffer.bytes();
   return bytes;
 }
 
@@ -169,19 +171,19 @@ void Weights::begin_average(std::span<const ArenaRange> kept) {
     std::memcpy(arena + range.begin, parameters() + range.begin, range.end - range.begin);
 }
 
-TensorRef Weights::tensor_of(std::string name, const Variable& variable,
-                             const std::byte* arena) const {
+keep::TensorRef Weights::tensor_of(std::string name, const Variable& variable,
+                                   const std::byte* arena) const {
   const bool gathers = variable.slice && slice_ranks_;
   const Shape shape =
       gathers && slice_ranks_->gets_whole() ? variable.whole_shape() : variable.desc.shape;
-  TensorRef tensor{.name = std::move(name),
-                   .desc = {DType::f32, stored_shape(variable, shape), {}}};
+  keep::TensorRef tensor{.name = std::move(name),
+                         .desc = {DType::f32, stored_shape(variable, shape), {}}};
   const std::span<const std::byte> storage(arena + variable.offset, variable.desc.bytes());
-  const bool turned = variable.init.stored == Init::Stored::transposed;
+  const bool turned = variable.init.stored == graph::Init::Stored::transposed;
   if (gathers)
-    tensor.give = [this, &variable, storage, shape, turned](const ByteSink& sink) {
+    tensor.give = [this, &variable, storage, shape, turned](const keep::ByteSink& sink) {
       std::vector<float> values(static_cast<size_t>(variable.desc.elements()));
-      export_storage(variable.desc, storage, values.data());
+      plan::export_storage(variable.desc, storage, values.data());
       values = slice_ranks_->whole(*variable.slice, std::move(values));
       std::vector<float> stored(turned ? values.size() : 0);
       if (turned) transpose(values.data(), stored.data(), shape[0], shape[1]);
@@ -191,21 +193,21 @@ TensorRef Weights::tensor_of(std::string name, const Variable& variable,
     tensor.bytes = storage;
   else {
     tensor.sources = {storage};
-    tensor.make = [desc = variable.desc, shape, turned](TensorRef::Sources sources,
+    tensor.make = [desc = variable.desc, shape, turned](keep::TensorRef::Sources sources,
                                                         std::span<std::byte> out) {
       auto* const to = reinterpret_cast<float*>(out.data());
-      if (!turned) return export_storage(desc, sources[0], to);
+      if (!turned) return plan::export_storage(desc, sources[0], to);
       std::vector<float> values(static_cast<size_t>(desc.elements()));
-      export_storage(desc, sources[0], values.data());
+      plan::export_storage(desc, sources[0], values.data());
       transpose(values.data(), to, shape[0], shape[1]);
     };
   }
   return tensor;
 }
 
-std::vector<TensorRef> Weights::model_tensors(const std::byte* parameters,
-                                              const std::byte* statistics) const {
-  std::vector<TensorRef> tensors;
+std::vector<keep::TensorRef> Weights::model_tensors(const std::byte* parameters,
+                                                    const std::byte* statistics) const {
+  std::vector<keep::TensorRef> tensors;
   for (const Variable& variable : variables_.parameters)
     tensors.push_back(tensor_of(variable.name, variable, parameters));
   for (const Variable& variable : variables_.statistics)
@@ -213,8 +215,8 @@ std::vector<TensorRef> Weights::model_tensors(const std::byte* parameters,
   return tensors;
 }
 
-std::vector<TensorRef> Weights::state_tensors() const {
-  std::vector<TensorRef> tensors;
+std::vector<keep::TensorRef> Weights::state_tensors() const {
+  std::vector<keep::TensorRef> tensors;
   const auto add = [&](const std::string& suffix, const std::byte* arena) {
     std::ranges::move(arena_tensors(suffix, arena), std::back_inserter(tensors));
   };
@@ -226,9 +228,9 @@ std::vector<TensorRef> Weights::state_tensors() const {
   return tensors;
 }
 
-std::vector<TensorRef> Weights::arena_tensors(const std::string& suffix,
-                                              const std::byte* arena) const {
-  std::vector<TensorRef> tensors;
+std::vector<keep::TensorRef> Weights::arena_tensors(const std::string& suffix,
+                                                    const std::byte* arena) const {
+  std::vector<keep::TensorRef> tensors;
   for (const Variable& variable : variables_.parameters)
     if (variables_.is_trained(variable))
       tensors.push_back(tensor_of(variable.name + suffix, variable, arena));
@@ -242,7 +244,7 @@ void Weights::import_arena(const SafetensorsFile& file, const std::string& suffi
 }
 
 void Weights::import_model(const SafetensorsFile& file, std::span<const std::string> except) {
-  const ForeignNames names(file, variables_);
+  const keep::ForeignNames names(file, variables_);
   const auto name_of = [&](const Variable& variable) {
     return names.found(variable.name, stored_shape(variable, variable.whole_shape()));
   };
@@ -252,7 +254,8 @@ void Weights::import_model(const SafetensorsFile& file, std::span<const std::str
   for (const Variable& variable : variables_.statistics) {
     if (fits_any(except, variable.name)) continue;
     const std::vector<float> plain = read(file, name_of(variable), variable.desc.shape);
-    for (int r = 0; r < local_replicas(); ++r) import_plain(variable, plain.data(), statistics(r));
+    for (int r = 0; r < local_replicas(); ++r)
+      plan::import_plain(variable, plain.data(), statistics(r));
   }
   names.check_others(except);
   if (const std::string description = names.description(); !description.empty())
@@ -295,7 +298,7 @@ void Weights::import_raw(const SafetensorsFile& state, bool all) {
     const std::string name = variable.name + kRaw;
     if (state.find(name) || (variables_.is_trained(variable) && (all || has_state(variable)))) {
       const std::vector<float> plain = read_own(state, name, variable);
-      if (fills_) import_plain(variable, plain.data(), parameters());
+      if (fills_) plan::import_plain(variable, plain.data(), parameters());
     }
   }
 }
@@ -324,4 +327,4 @@ void Weights::import_named_statistics(const SafetensorsFile& file, int local_rep
                 statistics(local_replica));
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -10,12 +10,12 @@
 #include "tutti/base/scratch_directory.h"
 #include "tutti/train/network/given_weights.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Two parameters of 32 and 16 floats, one after the other, each with a momentum.
-Variables two_parameters() {
-  Variables variables;
+plan::Variables two_parameters() {
+  plan::Variables variables;
   variables.parameters = {{"a.weight", {DType::f32, {32}, {}}, 0, {}},
                           {"b.weight", {DType::f32, {16}, {}}, 128, {}}};
   variables.state_kinds = {"momentum"};
@@ -24,17 +24,20 @@ Variables two_parameters() {
 }
 
 TEST(Weights, FilesHoldMatricesAsPublished) {
-  Variables variables;
+  plan::Variables variables;
   const Layout panels{.order = {0, 2, 1}};  // any but the plain layout
   variables.parameters = {
-      {"a.weight", {DType::f32, {2, 3, 1}, {}}, 0, {.stored = Init::Stored::matrix}},
-      {"b.weight", {DType::f32, {2, 3, 1}, panels}, 64, {.stored = Init::Stored::transposed}}};
+      {"a.weight", {DType::f32, {2, 3, 1}, {}}, 0, {.stored = graph::Init::Stored::matrix}},
+      {"b.weight",
+       {DType::f32, {2, 3, 1}, panels},
+       64,
+       {.stored = graph::Init::Stored::transposed}}};
   variables.parameter_bytes = variables.trained_bytes = 128;
   Weights weights(variables, 1);
   float* const values = reinterpret_cast<float*>(weights.parameters());
   for (int i = 0; i < 6; ++i) values[i] = values[16 + i] = static_cast<float>(i);
-  const std::vector<NamedTensor> stored =
-      materialise(weights.model_tensors(weights.parameters(), weights.statistics(0)));
+  const std::vector<keep::NamedTensor> stored =
+      keep::materialise(weights.model_tensors(weights.parameters(), weights.statistics(0)));
   const auto numbers = [&](size_t i) {
     std::vector<float> all(6);
     std::memcpy(all.data(), stored[i].bytes.data(), 24);
@@ -46,41 +49,43 @@ TEST(Weights, FilesHoldMatricesAsPublished) {
   EXPECT_EQ(numbers(1), (std::vector<float>{0, 3, 1, 4, 2, 5}));
   const ScratchDirectory scratch;
   const std::filesystem::path path = scratch.path() / "weights.safetensors";
-  write_safetensors(path, std::vector<TensorRef>{stored[0].ref(), stored[1].ref()});
+  keep::write_safetensors(path, std::vector<keep::TensorRef>{stored[0].ref(), stored[1].ref()});
   Weights again(variables, 1);
-  again.import_model(SafetensorsFile(path), {});
+  again.import_model(keep::SafetensorsFile(path), {});
   EXPECT_EQ(std::memcmp(again.parameters(), weights.parameters(), 88), 0);
   // GPT-2's files also hold masks.
   const std::vector<float> mask(4, 1.0f);
-  const TensorRef buffer{
+  const keep::TensorRef buffer{
       "h.0.attn.bias", {DType::f32, {1, 1, 2, 2}, {}}, std::as_bytes(std::span(mask))};
-  write_safetensors(path, std::vector<TensorRef>{stored[0].ref(), stored[1].ref(), buffer});
-  again.import_model(SafetensorsFile(path), {});
-  TensorRef other = buffer;
+  keep::write_safetensors(path,
+                          std::vector<keep::TensorRef>{stored[0].ref(), stored[1].ref(), buffer});
+  again.import_model(keep::SafetensorsFile(path), {});
+  keep::TensorRef other = buffer;
   other.name = "h.0.attn.mask";
-  write_safetensors(path, std::vector<TensorRef>{stored[0].ref(), stored[1].ref(), other});
-  EXPECT_THROW(again.import_model(SafetensorsFile(path), {}), ConfigError);
+  keep::write_safetensors(path,
+                          std::vector<keep::TensorRef>{stored[0].ref(), stored[1].ref(), other});
+  EXPECT_THROW(again.import_model(keep::SafetensorsFile(path), {}), ConfigError);
 }
 
 // Names in other programs' files: wrappers in front, an outer module left out, a tied output.
 TEST(Weights, NamesOfOtherPrograms) {
   const ScratchDirectory scratch;
   const std::filesystem::path path = scratch.path() / "model-00001-of-00002.safetensors";
-  Variables variables;
+  plan::Variables variables;
   const std::vector<std::string> own = {"model.embed_tokens.weight", "model.norm.weight"};
   for (size_t i = 0; i < own.size(); ++i)
     variables.parameters.push_back({own[i], {DType::f32, {2}, {}}, 64 * i, {}});
   variables.parameter_bytes = variables.trained_bytes = 128;
   const std::vector<float> values = {1, 2, 3, 4}, others = {9, 9};
   const auto file_of = [&](const std::vector<std::string>& names) {
-    std::vector<TensorRef> tensors;
+    std::vector<keep::TensorRef> tensors;
     for (size_t i = 0; i < names.size(); ++i)
       tensors.push_back(
           {names[i],
            {DType::f32, {2}, {}},
            std::as_bytes(std::span(i == 3 ? others : values)).subspan(i == 1 ? 8 : 0, 8)});
-    write_safetensors(path, tensors);
-    return SafetensorsFile(path);
+    keep::write_safetensors(path, tensors);
+    return keep::SafetensorsFile(path);
   };
   const auto imported = [&](const std::vector<std::string>& names) {
     Weights weights(variables, 1);
@@ -139,12 +144,12 @@ TEST(Weights, ARankReadsTheStateThatItKeepsAndNothingElse) {
   const std::filesystem::path path = scratch.path() / "weights.safetensors";
   std::vector<float> ones(48, 1.0f);
   const auto bytes = std::as_bytes(std::span(ones));
-  const std::vector<TensorRef> tensors = {
+  const std::vector<keep::TensorRef> tensors = {
       {"a.weight.momentum", {DType::f32, {32}, {}}, bytes.first(128)},
       {"b.weight.momentum", {DType::f32, {16}, {}}, bytes.first(64)}};
-  write_safetensors(path, tensors);
-  const SafetensorsFile file(path);
-  const Variables variables = two_parameters();
+  keep::write_safetensors(path, tensors);
+  const keep::SafetensorsFile file(path);
+  const plan::Variables variables = two_parameters();
   const auto imported = [&](const std::vector<ArenaRange>& kept) {
     Weights weights(variables, 1);
     weights.import_state(file, kept);
@@ -162,8 +167,8 @@ TEST(Weights, ARankReadsTheStateThatItKeepsAndNothingElse) {
 }
 
 /// The trained parameters also have an average; c is frozen.
-Variables averaged_parameters() {
-  Variables variables = two_parameters();
+plan::Variables averaged_parameters() {
+  plan::Variables variables = two_parameters();
   variables.parameters.push_back({"c.weight", {DType::f32, {16}, {}}, 192, {}});
   variables.parameter_bytes = 256;
   variables.state_kinds = {"momentum", "ema"};
@@ -172,7 +177,7 @@ Variables averaged_parameters() {
 
 TEST(Weights, AModelIsExportedWithItsAverageAndReadBackWithBoth) {
   const ScratchDirectory scratch;
-  const Variables variables = averaged_parameters();
+  const plan::Variables variables = averaged_parameters();
   Weights weights(variables, 1);
   auto* const w = reinterpret_cast<float*>(weights.parameters());
   for (int i = 0; i < 64; ++i) w[i] = static_cast<float>(i);
@@ -188,16 +193,16 @@ TEST(Weights, AModelIsExportedWithItsAverageAndReadBackWithBoth) {
   std::vector<float> shown(w, w + 64);
   std::memcpy(shown.data(), weights.average(), 192);
 
-  const auto written = [&](const char* name, const std::vector<NamedTensor>& tensors) {
-    std::vector<TensorRef> refs;
-    for (const NamedTensor& tensor : tensors) refs.push_back(tensor.ref());
-    write_safetensors(scratch.path() / name, refs);
-    return SafetensorsFile(scratch.path() / name);
+  const auto written = [&](const char* name, const std::vector<keep::NamedTensor>& tensors) {
+    std::vector<keep::TensorRef> refs;
+    for (const keep::NamedTensor& tensor : tensors) refs.push_back(tensor.ref());
+    keep::write_safetensors(scratch.path() / name, refs);
+    return keep::SafetensorsFile(scratch.path() / name);
   };
-  const SafetensorsFile model =
-      written("model", materialise(weights.model_tensors(
+  const keep::SafetensorsFile model =
+      written("model", keep::materialise(weights.model_tensors(
                            reinterpret_cast<const std::byte*>(shown.data()), nullptr)));
-  const SafetensorsFile saved = written("state", materialise(weights.state_tensors()));
+  const keep::SafetensorsFile saved = written("state", keep::materialise(weights.state_tensors()));
   EXPECT_EQ(model.entries().size(), 3u);
   EXPECT_EQ(saved.entries().size(), 4u);  // momentum and raw values of trained parameters
 
@@ -212,7 +217,7 @@ TEST(Weights, AModelIsExportedWithItsAverageAndReadBackWithBoth) {
   EXPECT_EQ(std::memcmp(again.state(), state, 2 * 192), 0);
 
   // c is trained from here on: it has no state yet.
-  Variables more = variables;
+  plan::Variables more = variables;
   more.trained_bytes = 256;
   Weights freed(more, 1);
   EXPECT_EQ(freed.import_state(saved, std::vector<ArenaRange>{{0, 256}}),
@@ -224,29 +229,29 @@ TEST(Weights, AMissingValueBesideTheAverageIsAnError) {
   const std::filesystem::path path = scratch.path() / "state.safetensors";
   std::vector<float> ones(32, 1.0f);
   const auto bytes = std::as_bytes(std::span(ones));
-  write_safetensors(path,
-                    std::vector<TensorRef>{{"a.weight.momentum", {DType::f32, {32}, {}}, bytes},
-                                           {"a.weight.raw", {DType::f32, {32}, {}}, bytes}});
-  const SafetensorsFile state(path);
-  const Variables variables = averaged_parameters();
+  keep::write_safetensors(
+      path, std::vector<keep::TensorRef>{{"a.weight.momentum", {DType::f32, {32}, {}}, bytes},
+                                         {"a.weight.raw", {DType::f32, {32}, {}}, bytes}});
+  const keep::SafetensorsFile state(path);
+  const plan::Variables variables = averaged_parameters();
   Weights weights(variables, 1);
   weights.import_raw(state, false);  // b was frozen
   EXPECT_EQ(*reinterpret_cast<const float*>(weights.parameters()), 1.0f);
   EXPECT_THROW(weights.import_raw(state, true), ConfigError);
-  write_safetensors(path,
-                    std::vector<TensorRef>{{"a.weight.momentum", {DType::f32, {32}, {}}, bytes}});
-  EXPECT_THROW(weights.import_raw(SafetensorsFile(path), false), ConfigError);
+  keep::write_safetensors(
+      path, std::vector<keep::TensorRef>{{"a.weight.momentum", {DType::f32, {32}, {}}, bytes}});
+  EXPECT_THROW(weights.import_raw(keep::SafetensorsFile(path), false), ConfigError);
 }
 
 /// A freed parameter of Adam is named once, though it lacks two states.
 TEST(Weights, AParameterWithoutItsStatesIsNamedOnce) {
   const ScratchDirectory scratch;
   const std::filesystem::path path = scratch.path() / "state.safetensors";
-  write_safetensors(path, {});
-  Variables variables = two_parameters();
+  keep::write_safetensors(path, {});
+  plan::Variables variables = two_parameters();
   variables.state_kinds = {"m", "v"};
   Weights weights(variables, 1);
-  EXPECT_EQ(weights.import_state(SafetensorsFile(path), std::vector<ArenaRange>{{0, 192}}),
+  EXPECT_EQ(weights.import_state(keep::SafetensorsFile(path), std::vector<ArenaRange>{{0, 192}}),
             (std::vector<std::string>{"a.weight", "b.weight"}));
 }
 
@@ -255,17 +260,18 @@ TEST(Weights, KeepsWhatIsExcepted) {
   const std::filesystem::path path = scratch.path() / "weights.safetensors";
   std::vector<float> ones(32, 1.0f);
   const auto bytes = std::as_bytes(std::span(ones));
-  const std::vector<TensorRef> tensors = {{"a.weight", {DType::f32, {32}, {}}, bytes},
-                                          {"head.weight", {DType::f32, {8}, {}}, bytes.first(32)}};
-  write_safetensors(path, tensors);
-  const Variables variables = two_parameters();
+  const std::vector<keep::TensorRef> tensors = {
+      {"a.weight", {DType::f32, {32}, {}}, bytes},
+      {"head.weight", {DType::f32, {8}, {}}, bytes.first(32)}};
+  keep::write_safetensors(path, tensors);
+  const plan::Variables variables = two_parameters();
   Weights weights(variables, 1);
   const std::vector<std::string> except{"b.*", "head.*"};
-  weights.import_model(SafetensorsFile(path), except);
+  weights.import_model(keep::SafetensorsFile(path), except);
   const auto* const w = reinterpret_cast<const float*>(weights.parameters());
   EXPECT_EQ(w[31], 1.0f);
   EXPECT_EQ(w[32], 0.0f);
-  EXPECT_THROW(weights.import_model(SafetensorsFile(path), std::span(except).first(1)),
+  EXPECT_THROW(weights.import_model(keep::SafetensorsFile(path), std::span(except).first(1)),
                ConfigError);
 }
 
@@ -275,14 +281,15 @@ TEST(Weights, WholeNumbersAreNoWeights) {
   const std::filesystem::path path = scratch.path() / "weights.safetensors";
   const std::vector<float> ones(32, 1.0f);
   const auto bytes = std::as_bytes(std::span(ones));
-  const Variables variables = two_parameters();
+  const plan::Variables variables = two_parameters();
   Weights weights(variables, 1);
   for (const DType type : {DType::i32, DType::u8}) {
     const TensorDesc b{type, {16}, {}};
-    write_safetensors(path, std::vector<TensorRef>{{"a.weight", {DType::f32, {32}, {}}, bytes},
-                                                   {"b.weight", b, bytes.first(b.bytes())}});
+    keep::write_safetensors(
+        path, std::vector<keep::TensorRef>{{"a.weight", {DType::f32, {32}, {}}, bytes},
+                                           {"b.weight", b, bytes.first(b.bytes())}});
     try {
-      weights.import_model(SafetensorsFile(path));
+      weights.import_model(keep::SafetensorsFile(path));
       ADD_FAILURE() << "accepted";
     } catch (const IoError& error) {
       const std::string message = error.what();
@@ -290,11 +297,12 @@ TEST(Weights, WholeNumbersAreNoWeights) {
     }
   }
   // Counts beside them are not weights.
-  write_safetensors(path, std::vector<TensorRef>{
+  keep::write_safetensors(path,
+                          std::vector<keep::TensorRef>{
                               {"a.weight", {DType::f32, {32}, {}}, bytes},
                               {"b.weight", {DType::f32, {16}, {}}, bytes.first(64)},
                               {"bn.num_batches_tracked", {DType::i32, {}, {}}, bytes.first(4)}});
-  weights.import_model(SafetensorsFile(path));
+  weights.import_model(keep::SafetensorsFile(path));
 }
 
 TEST(Weights, GivenOnesMustBeFinite) {
@@ -303,10 +311,10 @@ TEST(Weights, GivenOnesMustBeFinite) {
   std::vector<float> values(32, 1.0f);
   values[7] = std::numeric_limits<float>::quiet_NaN();
   const auto bytes = std::as_bytes(std::span(values));
-  write_safetensors(path,
-                    std::vector<TensorRef>{{"a.weight", {DType::f32, {32}, {}}, bytes},
-                                           {"b.weight", {DType::f32, {16}, {}}, bytes.last(64)}});
-  const Variables variables = two_parameters();
+  keep::write_safetensors(
+      path, std::vector<keep::TensorRef>{{"a.weight", {DType::f32, {32}, {}}, bytes},
+                                         {"b.weight", {DType::f32, {16}, {}}, bytes.last(64)}});
+  const plan::Variables variables = two_parameters();
   Weights weights(variables, 1);
   try {
     read_given({.path = path.string(), .except = {}}, weights);
@@ -323,11 +331,11 @@ TEST(Weights, GivenOnesMustBeFinite) {
 TEST(Weights, SaysWhatIsMissing) {
   const ScratchDirectory scratch;
   const std::filesystem::path path = scratch.path() / "weights.safetensors";
-  write_safetensors(path, {});
-  const Variables variables = two_parameters();
+  keep::write_safetensors(path, {});
+  const plan::Variables variables = two_parameters();
   Weights weights(variables, 1);
   try {
-    weights.import_model(SafetensorsFile(path));
+    weights.import_model(keep::SafetensorsFile(path));
     FAIL();
   } catch (const ConfigError& error) {
     EXPECT_NE(std::string(error.what()).find("'a.weight'"), std::string::npos) << error.what();
@@ -335,4 +343,4 @@ TEST(Weights, SaysWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

@@ -6,32 +6,32 @@
 
 #include "tutti/base/log.h"
 
-namespace tutti {
+namespace tutti::train {
 
-Apart::Apart(const RoundsSpec& spec, const MeetingSettings& settings)
+Apart::Apart(const RoundsSpec& spec, const sync::MeetingSettings& settings)
     : EveryStep(spec), settings_(settings),
-      meeting_(make_meeting(settings, spec.workers, spec.replicas,
-                            spec.step.weights().variables().trained_bytes / sizeof(float))) {
+      meeting_(sync::make_meeting(settings, spec.workers, spec.replicas,
+                                  spec.step.weights().variables().trained_bytes / sizeof(float))) {
   Weights& weights = spec.step.weights();
-  const Variables& variables = weights.variables();
+  const plan::Variables& variables = weights.variables();
   for (int local = 0; local < spec.replicas.local_count(); ++local) {
-    ReplicaValues values{.parameters = reinterpret_cast<float*>(weights.parameters(local))};
+    sync::ReplicaValues values{.parameters = reinterpret_cast<float*>(weights.parameters(local))};
     for (size_t k = 0; k < variables.state_kinds.size(); ++k)
       values.states.push_back(
           reinterpret_cast<float*>(weights.state(local) + k * variables.trained_bytes));
     values_.push_back(std::move(values));
   }
-  for (OwnValues& own : meeting_->own()) weights.add_rows(own.name, std::move(own.of_local));
+  for (sync::OwnValues& own : meeting_->own()) weights.add_rows(own.name, std::move(own.of_local));
 }
 
-void Apart::start(const Checkpoint* resumed, int64_t step) {
+void Apart::start(const keep::Checkpoint* resumed, int64_t step) {
   const Weights& weights = spec_.step.weights();
-  const Variables& variables = weights.variables();
+  const plan::Variables& variables = weights.variables();
   // A scheme's values for each replica exist only if the checkpoint has the same scheme.
   bool filled = resumed != nullptr;
   if (filled && !meeting_->own().empty())
     filled = weights.has_added_rows() && meeting_->restore(resumed->info.metrics);
-  for (const SharedValues& shared : meeting_->shared()) {
+  for (const sync::SharedValues& shared : meeting_->shared()) {
     if (!resumed) continue;
     auto* const arena = reinterpret_cast<std::byte*>(shared.values.data());
     const std::string suffix = "." + shared.name;
@@ -43,9 +43,9 @@ void Apart::start(const Checkpoint* resumed, int64_t step) {
   meeting_->begin(values_, filled);
   if (spec_.workers.rank() == 0)
     log::info("replicas train apart: sync.scheme = \"{}\", they meet {}", spec_.config.sync.scheme,
-              settings_.kind == MeetingKind::never    ? "at no time"
-              : settings_.kind == MeetingKind::gossip ? "two by two, by chance"
-              : settings_.every == 1                  ? "after every step"
+              settings_.kind == sync::MeetingKind::never    ? "at no time"
+              : settings_.kind == sync::MeetingKind::gossip ? "two by two, by chance"
+              : settings_.every == 1                        ? "after every step"
                                      : fmt::format("every {} steps", settings_.every));
   EveryStep::start(resumed, step);
 }
@@ -79,9 +79,9 @@ int64_t Apart::end(int) {
 }
 
 /// The replicas' own values are rows of the weights.
-void Apart::save(SavedRun& saved) {
+void Apart::save(keep::SavedRun& saved) {
   meeting_->save(saved.numbers);
-  for (const SharedValues& shared : meeting_->shared())
+  for (const sync::SharedValues& shared : meeting_->shared())
     std::ranges::move(
         spec_.step.weights().arena_tensors(
             "." + shared.name, reinterpret_cast<const std::byte*>(shared.values.data())),
@@ -90,15 +90,15 @@ void Apart::save(SavedRun& saved) {
   save_clock(saved);
 }
 
-void Apart::report(int64_t step, RunRecord* record) {
+void Apart::report(int64_t step, trace::RunRecord* record) {
   std::array<double, 3> sums{static_cast<double>(meeting_->bytes_sent() - bytes_before_),
                              meeting_->moved().squares, meeting_->moved().of};
   spec_.workers.sum(sums);
-  SyncRecord line{.epoch = step / spec_.steps_per_epoch,
-                  .step = step,
-                  .meetings = meeting_->meetings() - meetings_before_,
-                  .bytes = static_cast<int64_t>(sums[0]),
-                  .seconds = std::exchange(seconds_, 0)};
+  trace::SyncRecord line{.epoch = step / spec_.steps_per_epoch,
+                         .step = step,
+                         .meetings = meeting_->meetings() - meetings_before_,
+                         .bytes = static_cast<int64_t>(sums[0]),
+                         .seconds = std::exchange(seconds_, 0)};
   if (line.meetings > 0) line.moved = std::sqrt(sums[1] / sums[2]);
   meetings_before_ = meeting_->meetings();
   bytes_before_ = meeting_->bytes_sent();
@@ -111,4 +111,4 @@ void Apart::report(int64_t step, RunRecord* record) {
   record->append(line);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -2,16 +2,16 @@
 
 #include "tutti/base/log.h"
 
-namespace tutti {
+namespace tutti::train {
 
-void EveryStep::start_clock(const Checkpoint* resumed, int64_t step) {
+void EveryStep::start_clock(const keep::Checkpoint* resumed, int64_t step) {
   if (clock_)
     clock_->start(resumed, step);
   else if (resumed && resumed->info.metrics.contains(kVirtualSeconds))
     log::warn_once("the run until step {} was a replay, and goes on without a virtual time", step);
 }
 
-void EveryStep::start(const Checkpoint* resumed, int64_t step) {
+void EveryStep::start(const keep::Checkpoint* resumed, int64_t step) {
   start_clock(resumed, step);
   spec_.step.start();
 }
@@ -43,7 +43,7 @@ int64_t EveryStep::end(int) {
   return step_ + 1;
 }
 
-void EveryStep::report(int64_t step, RunRecord* record) {
+void EveryStep::report(int64_t step, trace::RunRecord* record) {
   if (clock_) clock_->report(step, record);
 }
 
@@ -51,15 +51,15 @@ std::optional<double> EveryStep::virtual_seconds() const {
   return clock_ ? std::optional(clock_->seconds()) : std::nullopt;
 }
 
-void EveryStep::save(SavedRun& saved) {
+void EveryStep::save(keep::SavedRun& saved) {
   spec_.step.save_state(saved);
   save_clock(saved);
 }
 
-void EveryStep::save_clock(SavedRun& saved) const {
+void EveryStep::save_clock(keep::SavedRun& saved) const {
   if (!clock_) return;
   saved.shared.push_back(clock_->state());
   saved.numbers[kVirtualSeconds] = clock_->seconds();
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -4,27 +4,27 @@
 #include "tutti/train/rounds/replay_clock.h"
 #include "tutti/train/rounds/rounds.h"
 
-namespace tutti {
+namespace tutti::train {
 
 class EveryStep : public Rounds {
  public:
   explicit EveryStep(const RoundsSpec& spec) : spec_(spec), clock_(make_replay_clock(spec)) {}
 
-  void start(const Checkpoint* resumed, int64_t step) override;
+  void start(const keep::Checkpoint* resumed, int64_t step) override;
   void begin(int64_t first, int64_t end) override;
   std::optional<RoundGradient> next(int signal) override;
   int64_t end(int signal) override;
   StepTimes times() const override { return times_; }
-  void report(int64_t step, RunRecord* record) override;
+  void report(int64_t step, trace::RunRecord* record) override;
   std::optional<double> virtual_seconds() const override;
   double take_virtual_wait() override { return clock_ ? clock_->take_waited() : 0; }
-  void save(SavedRun& saved) override;
+  void save(keep::SavedRun& saved) override;
 
  protected:
   /// Returns this rank's micro-batches [first, first + count), the same in every step.
   RoundGradient gradient_of(int first, int count) const;
-  void start_clock(const Checkpoint* resumed, int64_t step);
-  void save_clock(SavedRun& saved) const;
+  void start_clock(const keep::Checkpoint* resumed, int64_t step);
+  void save_clock(keep::SavedRun& saved) const;
 
   const RoundsSpec spec_;
   const std::unique_ptr<ReplayClock> clock_;  // for a replay
@@ -33,4 +33,4 @@ class EveryStep : public Rounds {
   StepTimes times_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

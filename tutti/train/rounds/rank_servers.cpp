@@ -8,13 +8,13 @@
 #include "tutti/exchange/arena_message.h"
 #include "tutti/train/rounds/server_orders.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Rank 0's message to a server-only rank before a round, followed by the rate of each step.
 struct Order {
   int64_t first = 0, end = 0;  // equal: there are no more rounds
-  RunStatus status = RunStatus::done;
+  trace::RunStatus status = trace::RunStatus::done;
 };
 
 /// While it lives, waits end after twice the usual time. It is for meetings of ranks, where one may
@@ -36,53 +36,56 @@ class TwiceAsPatient {
 
 }  // namespace
 
-RankServersSpec rank_servers_spec(const RunConfig& config, const ServerSettings& settings,
+RankServersSpec rank_servers_spec(const config::RunConfig& config, const ServerSettings& settings,
                                   int replicas, std::function<double(int64_t)> rate) {
-  const OptimizerKind kind = config.optimizer.name;
+  const config::OptimizerKind kind = config.optimizer.name;
   return {.settings = settings,
           .workers = replicas,
           .group = settings.ranks_of_worker(replicas),
           .gradients = settings.together ? gradients_of_step(config, replicas)
                                          : replicas / settings.group_of(replicas),
           .accumulate = static_cast<int>(config.batch.accumulate),
-          .norms = kind == OptimizerKind::lars || kind == OptimizerKind::lamb,
+          .norms = kind == config::OptimizerKind::lars || kind == config::OptimizerKind::lamb,
           .rate = std::move(rate)};
 }
 
-RankServers::RankServers(const RankServersSpec& spec, TrainingStep& step, const Backend& backend,
-                         comm::Communicator& job)
+RankServers::RankServers(const RankServersSpec& spec, TrainingStep& step,
+                         const backend::Backend& backend, comm::Communicator& job)
     : spec_(spec), step_(step), job_(job), updates_(spec.settings.together ? 1 : spec.gradients),
       codecs_(step.network().compression) {
   const int rank = job.rank(), first = spec.settings.own_ranks ? spec.workers : 0;
   for (int s = 0; s < spec.settings.servers; ++s) ranks_.servers.push_back(first + s);
   for (int r = 0; r < spec.workers; r += spec.group) ranks_.workers.push_back(r);
-  const BucketLayout& layout = step.network().buckets;
-  parts_ = deal_to_servers(layout, spec.settings.servers, spec.norms);
+  const exchange::BucketLayout& layout = step.network().buckets;
+  parts_ = sync::deal_to_servers(layout, spec.settings.servers, spec.norms);
   Weights& weights = step.weights();
-  const Variables& variables = weights.variables();
+  const plan::Variables& variables = weights.variables();
   if (spec.settings.own_ranks) {
-    broadcast_arena(job, "weights for servers", 0,
-                    {weights.parameters(), variables.parameter_bytes});
-    broadcast_arena(job, "states for servers", 0,
-                    {weights.state(), variables.state_kinds.size() * variables.trained_bytes});
+    exchange::broadcast_arena(job, "weights for servers", 0,
+                              {weights.parameters(), variables.parameter_bytes});
+    exchange::broadcast_arena(
+        job, "states for servers", 0,
+        {weights.state(), variables.state_kinds.size() * variables.trained_bytes});
   }
   if (std::ranges::find(ranks_.servers, rank) != ranks_.servers.end()) build_server(backend);
   if (rank < spec.workers) {
     if (rank % spec.group == 0)
-      link_ = std::make_unique<ServerLink>(job,
-                                           ServerLink::Spec{.ranks = ranks_,
-                                                            .parts = parts_,
-                                                            .parameters = weights.parameters(),
-                                                            .here = loop_.get(),
-                                                            .codecs = &codecs_},
-                                           layout);
-    group_ = std::make_unique<WorkerGroup>(step.group(), link_.get(), layout, weights.parameters());
+      link_ = std::make_unique<sync::ServerLink>(
+          job,
+          sync::ServerLink::Spec{.ranks = ranks_,
+                                 .parts = parts_,
+                                 .parameters = weights.parameters(),
+                                 .here = loop_.get(),
+                                 .codecs = &codecs_},
+          layout);
+    group_ = std::make_unique<sync::WorkerGroup>(step.group(), link_.get(), layout,
+                                                 weights.parameters());
     step.exchange().serve(group_.get());
   }
   plan_collection();
 }
 
-void RankServers::build_server(const Backend& backend) {
+void RankServers::build_server(const backend::Backend& backend) {
   const auto number =
       static_cast<int>(std::ranges::find(ranks_.servers, job_.rank()) - ranks_.servers.begin());
   update_.emplace(step_.network(), backend,
@@ -99,27 +102,27 @@ void RankServers::build_server(const Backend& backend) {
                                               : rates_.at(static_cast<size_t>(step - rates_from_));
                           }},
                   step_.weights());
-  loop_ = std::make_unique<WeightServer>(
+  loop_ = std::make_unique<sync::WeightServer>(
       job_,
-      WeightServer::Spec{.ranks = ranks_,
-                         .server = number,
-                         .parts = parts_,
-                         .tickets = {.workers = workers(),
-                                     .together = spec_.gradients,
-                                     .bound = spec_.settings.bound,
-                                     .quorum = spec_.settings.together},
-                         .codecs = &codecs_},
+      sync::WeightServer::Spec{.ranks = ranks_,
+                               .server = number,
+                               .parts = parts_,
+                               .tickets = {.workers = workers(),
+                                           .together = spec_.gradients,
+                                           .bound = spec_.settings.bound,
+                                           .quorum = spec_.settings.together},
+                               .codecs = &codecs_},
       step_.network().buckets, *update_);
 }
 
 /// Returns the residuals of whole buckets, held by the first rank of a group; the others hold none.
-std::vector<UnsentBucket> RankServers::unsent() {
-  std::vector<UnsentBucket> buckets;
-  const BucketLayout& layout = step_.network().buckets;
+std::vector<keep::UnsentBucket> RankServers::unsent() {
+  std::vector<keep::UnsentBucket> buckets;
+  const exchange::BucketLayout& layout = step_.network().buckets;
   for (int b = 0; b < static_cast<int>(layout.buckets.size()); ++b) {
     if (!codecs_.encodes(b)) continue;
-    UnsentBucket& kept =
-        buckets.emplace_back(UnsentBucket{&layout.buckets[static_cast<size_t>(b)], {}, {}});
+    keep::UnsentBucket& kept =
+        buckets.emplace_back(keep::UnsentBucket{&layout.buckets[static_cast<size_t>(b)], {}, {}});
     if (!link_) continue;
     kept.layout.add(comm::StatePiece::Kind::gradient, {0, kept.bucket->floats()}, workers());
     kept.state = link_->unsent(b);
@@ -127,20 +130,21 @@ std::vector<UnsentBucket> RankServers::unsent() {
   return buckets;
 }
 
-std::vector<TensorRef> RankServers::compression_state() {
-  return unsent_tensors(job_.rank(), unsent());
+std::vector<keep::TensorRef> RankServers::compression_state() {
+  return keep::unsent_tensors(job_.rank(), unsent());
 }
 
 void RankServers::restore_compression(comm::Communicator& workers, comm::SavedState& saved) {
-  restore_unsent(workers, saved, unsent());
+  keep::restore_unsent(workers, saved, unsent());
 }
 
 /// Plans the broadcast of each part's weights and states from its server to all.
 void RankServers::plan_collection() {
   Weights& weights = step_.weights();
-  const Variables& variables = weights.variables();
-  for (const ServedPart& part : parts_) {
-    const Bucket& bucket = step_.network().buckets.buckets[static_cast<size_t>(part.bucket)];
+  const plan::Variables& variables = weights.variables();
+  for (const sync::ServedPart& part : parts_) {
+    const exchange::Bucket& bucket =
+        step_.network().buckets.buckets[static_cast<size_t>(part.bucket)];
     const auto plan = [&](std::byte* arena) {
       collection_.push_back(job_.plan({.name = "served " + bucket.name,
                                        .kind = comm::Collective::broadcast,
@@ -154,7 +158,7 @@ void RankServers::plan_collection() {
   }
 }
 
-void RankServers::tell_servers(int64_t first, int64_t end, RunStatus status) {
+void RankServers::tell_servers(int64_t first, int64_t end, trace::RunStatus status) {
   if (!spec_.settings.own_ranks || job_.rank() != 0) return;
   const Order order{first, end, status};
   std::vector<double> rates;
@@ -165,9 +169,9 @@ void RankServers::tell_servers(int64_t first, int64_t end, RunStatus status) {
   for (const int server : ranks_.servers) tell_server(job_, server, bytes);
 }
 
-void RankServers::dismiss(RunStatus status) { tell_servers(0, 0, status); }
+void RankServers::dismiss(trace::RunStatus status) { tell_servers(0, 0, status); }
 
-std::optional<RunStatus> RankServers::serve(const std::function<int()>& stop_requested) {
+std::optional<trace::RunStatus> RankServers::serve(const std::function<int()>& stop_requested) {
   const std::vector<std::byte> bytes = hear_first_worker(job_);
   Order order;
   CHECK(bytes.size() >= sizeof order, "an order of {} bytes", bytes.size());
@@ -190,7 +194,7 @@ std::optional<RunStatus> RankServers::serve(const std::function<int()>& stop_req
 void RankServers::open(int64_t first, int64_t end, std::function<void(int64_t)> comes) {
   comes_ = std::move(comes);
   making_ = false;
-  tell_servers(first, end, RunStatus::done);
+  tell_servers(first, end, trace::RunStatus::done);
   if (loop_) {
     loop_->open(first * spec_.gradients, end * spec_.gradients);
     loop_->start();
@@ -250,7 +254,7 @@ int64_t RankServers::close(int signal) {
   if (loop_) {
     loop_->wait();
     Weights& weights = step_.weights();
-    for (const ServedPart& part : parts_) {
+    for (const sync::ServedPart& part : parts_) {
       if (ranks_.servers[static_cast<size_t>(part.server)] != job_.rank()) continue;
       const size_t at = step_.network().buckets.buckets[static_cast<size_t>(part.bucket)].begin +
                         part.range.begin;
@@ -271,7 +275,7 @@ int64_t RankServers::close(int signal) {
 
 void RankServers::collect_counts(int signal) {
   asked_ = job_.most(signal);
-  ServedCounts now = loop_ ? loop_->take_counts() : ServedCounts{};
+  sync::ServedCounts now = loop_ ? loop_->take_counts() : sync::ServedCounts{};
   double bytes[] = {now.bytes};
   job_.sum(bytes);
   const int first = ranks_.servers.front();
@@ -296,4 +300,4 @@ void RankServers::collect_counts(int signal) {
   for (size_t age = 0; age < counts.ages; ++age) counts_.staleness[age] += now.staleness[age];
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -19,7 +19,7 @@
 #include "tutti/train/rounds/server_update.h"
 #include "tutti/train/step/training_step.h"
 
-namespace tutti {
+namespace tutti::train {
 
 struct RankServersSpec {
   ServerSettings settings;
@@ -30,7 +30,7 @@ struct RankServersSpec {
   bool norms = false;                   ///< an update needs norms of whole parameters
   std::function<double(int64_t)> rate;  ///< learning rate of a step of the run
 };
-RankServersSpec rank_servers_spec(const RunConfig& config, const ServerSettings& settings,
+RankServersSpec rank_servers_spec(const config::RunConfig& config, const ServerSettings& settings,
                                   int replicas, std::function<double(int64_t)> rate);
 
 /// Not thread-safe; used by the thread that uses the communicator.
@@ -39,7 +39,7 @@ class RankServers {
   /// Collective over the job, on workers after step.start(), with the workers' first weights and
   /// states. `step` was made for a group of workers, or on a server for the servers' plan; it must
   /// outlive this object, and so must `backend` and `job`.
-  RankServers(const RankServersSpec& spec, TrainingStep& step, const Backend& backend,
+  RankServers(const RankServersSpec& spec, TrainingStep& step, const backend::Backend& backend,
               comm::Communicator& job);
 
   int workers() const { return static_cast<int>(ranks_.workers.size()); }
@@ -59,15 +59,15 @@ class RankServers {
   /// none.
   int asked() const { return asked_; }
   /// Called on workers when the run is over: ranks that only serve then end.
-  void dismiss(RunStatus status);
+  void dismiss(trace::RunStatus status);
   /// On a rank that only serves: serves the next round until its end; returns the run's status when
   /// it is dismissed. `stop_requested` returns the signal that has asked this rank to stop, or 0.
-  std::optional<RunStatus> serve(const std::function<int()>& stop_requested);
+  std::optional<trace::RunStatus> serve(const std::function<int()>& stop_requested);
 
   /// Returns the number of a gradient's buckets that are compressed when sent to servers.
   int compressed_buckets() const { return codecs_.encoded_buckets(); }
   /// Returns this worker's residuals, in the form that StepExchange uses. Call it between rounds.
-  std::vector<TensorRef> compression_state();
+  std::vector<keep::TensorRef> compression_state();
   /// Collective over the workers. Call it before the first round.
   void restore_compression(comm::Communicator& workers, comm::SavedState& saved);
 
@@ -79,13 +79,13 @@ class RankServers {
   double busy_seconds() const { return loop_ ? loop_->busy_seconds() : 0; }
   /// Returns counts since the last call, for closed rounds: bytes summed over all servers, the rest
   /// from the first server.
-  ServedCounts take_counts() { return std::exchange(counts_, {}); }
+  sync::ServedCounts take_counts() { return std::exchange(counts_, {}); }
 
  private:
-  std::vector<UnsentBucket> unsent();
-  void build_server(const Backend& backend);
+  std::vector<keep::UnsentBucket> unsent();
+  void build_server(const backend::Backend& backend);
   void plan_collection();
-  void tell_servers(int64_t first, int64_t end, RunStatus status);
+  void tell_servers(int64_t first, int64_t end, trace::RunStatus status);
   std::optional<int64_t> take_ticket(int& signal);
   void collect_counts(int signal);
 
@@ -93,13 +93,13 @@ class RankServers {
   TrainingStep& step_;
   comm::Communicator& job_;
   const int64_t updates_;  // per step of the run
-  ServedRanks ranks_;
-  std::vector<ServedPart> parts_;
-  const ServedCodecs codecs_;
+  sync::ServedRanks ranks_;
+  std::vector<sync::ServedPart> parts_;
+  const sync::ServedCodecs codecs_;
   std::optional<ServerUpdate> update_;  // on a server, like the next member
-  std::unique_ptr<WeightServer> loop_;
-  std::unique_ptr<ServerLink> link_;    // on the first rank of a group
-  std::unique_ptr<WorkerGroup> group_;  // on a worker
+  std::unique_ptr<sync::WeightServer> loop_;
+  std::unique_ptr<sync::ServerLink> link_;    // on the first rank of a group
+  std::unique_ptr<sync::WorkerGroup> group_;  // on a worker
   std::vector<std::unique_ptr<comm::CollectiveOperation>> collection_;
   std::function<void(int64_t)> comes_;
   std::vector<double> rates_;  // received for a round: from rates_from_ on
@@ -109,7 +109,7 @@ class RankServers {
   int64_t end_ = 0;
   int asked_ = 0;
   double waited_ = 0;
-  ServedCounts counts_;
+  sync::ServedCounts counts_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -9,38 +9,38 @@
 #include "tutti/train/settings/server_settings.h"
 #include "tutti/train/settings/sync_scheme.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr const char *kServers = "servers/clock", *kReplicas = "replay/clock";
 
 /// Stores numbers as a tensor of a type that files support: two i32 hold all bits of a double.
-TensorRef export_numbers(const char* name, const std::vector<double>& numbers) {
+keep::TensorRef export_numbers(const char* name, const std::vector<double>& numbers) {
   const auto bytes = std::as_bytes(std::span(numbers));
-  return owned({name,
-                {DType::i32, Shape{static_cast<int64_t>(numbers.size()), 2}, {}},
-                {bytes.begin(), bytes.end()}});
+  return keep::owned({name,
+                      {DType::i32, Shape{static_cast<int64_t>(numbers.size()), 2}, {}},
+                      {bytes.begin(), bytes.end()}});
 }
 
 /// Returns nothing if the file has none.
-std::vector<double> import_numbers(const SafetensorsFile& file, const char* name) {
-  const SafetensorsFile::Entry* entry = file.find(name);
+std::vector<double> import_numbers(const keep::SafetensorsFile& file, const char* name) {
+  const keep::SafetensorsFile::Entry* entry = file.find(name);
   if (!entry) return {};
   std::vector<double> numbers((entry->end - entry->begin) / sizeof(double));
   file.read_part(*entry, 0, std::as_writable_bytes(std::span(numbers)));
   return numbers;
 }
 
-std::vector<Bucket> clock_buckets(const RoundsSpec& spec) {
-  const Variables& variables = spec.step.network().training.variables;
-  std::vector<GradientEntry> gradients;
-  for (const Variable& variable : variables.parameters)
+std::vector<exchange::Bucket> clock_buckets(const RoundsSpec& spec) {
+  const plan::Variables& variables = spec.step.network().training.variables;
+  std::vector<exchange::GradientEntry> gradients;
+  for (const plan::Variable& variable : variables.parameters)
     if (variables.is_trained(variable)) gradients.push_back({variable.name, variable.desc.bytes()});
-  return partition_buckets(gradients, clock_bucket_bytes(spec.config)).buckets;
+  return exchange::partition_buckets(gradients, clock_bucket_bytes(spec.config)).buckets;
 }
 
 double clock_state_bytes(const RoundsSpec& spec) {
-  const Variables& variables = spec.step.network().training.variables;
+  const plan::Variables& variables = spec.step.network().training.variables;
   return static_cast<double>(variables.trained_bytes * variables.state_kinds.size());
 }
 
@@ -61,7 +61,7 @@ class CollectiveClock final : public ReplayClock {
                              .state_bytes = clock_state_bytes(spec),
                              .sync = meeting_settings(spec.config, spec.steps_per_epoch)}) {}
 
-  void start(const Checkpoint* resumed, int64_t step) override {
+  void start(const keep::Checkpoint* resumed, int64_t step) override {
     if (resumed && clock_.restore(import_numbers(resumed->state, kReplicas))) return;
     if (resumed && resumed->info.metrics.contains(kVirtualSeconds))
       clock_.resume(resumed->info.metrics.at(kVirtualSeconds));
@@ -70,7 +70,7 @@ class CollectiveClock final : public ReplayClock {
   }
   void follow(int64_t step) override { waited_ += clock_.step(step, measured()); }
   double seconds() const override { return clock_.seconds(); }
-  TensorRef state() const override { return export_numbers(kReplicas, clock_.state()); }
+  keep::TensorRef state() const override { return export_numbers(kReplicas, clock_.state()); }
 
  private:
   /// Returns each replica's measured seconds, if the machine's steps take as long as the real ones.
@@ -84,7 +84,7 @@ class CollectiveClock final : public ReplayClock {
   }
 
   const RoundsSpec spec_;
-  VirtualClock clock_;
+  sync::VirtualClock clock_;
 };
 
 /// Servers that take the gradients of all workers together: the arithmetic equals EveryStep's.
@@ -97,7 +97,7 @@ class TogetherClock final : public ReplayClock {
                 settings.servers, clock_.workers(), spec.config.sync.scheme);
   }
 
-  void start(const Checkpoint* resumed, int64_t step) override {
+  void start(const keep::Checkpoint* resumed, int64_t step) override {
     if (!resumed || import_clock(resumed->state, clock_)) return;
     clock_.begin(virtual_seconds_of(resumed), step);
     warn_of_new_workers(step);
@@ -107,34 +107,34 @@ class TogetherClock final : public ReplayClock {
     waited_ += clock_.take_waited();
   }
   double seconds() const override { return clock_.seconds(); }
-  TensorRef state() const override { return export_clock(clock_); }
-  void report(int64_t step, RunRecord* record) override {
+  keep::TensorRef state() const override { return export_clock(clock_); }
+  void report(int64_t step, trace::RunRecord* record) override {
     report_servers(servers_line(clock_, clock_.take_counts(), step, spec_.steps_per_epoch), false,
                    record);
   }
 
  private:
   const RoundsSpec spec_;
-  ServerClock clock_;
+  sync::ServerClock clock_;
 };
 
 }  // namespace
 
-size_t clock_bucket_bytes(const RunConfig& config) {
+size_t clock_bucket_bytes(const config::RunConfig& config) {
   return config.comm.bucket_bytes > 0 ? static_cast<size_t>(config.comm.bucket_bytes) : 1 << 20;
 }
 
-ServerClockSpec server_clock_spec(const RoundsSpec& spec) {
+sync::ServerClockSpec server_clock_spec(const RoundsSpec& spec) {
   const ServerSettings settings = *server_settings(spec.config);
   const int replicas = spec.replicas.replicas();
-  ServerClockSpec clock{.machine = *spec.machine,
-                        .workers = settings.workers(replicas),
-                        .group = settings.group_of(replicas),
-                        .seed = static_cast<uint64_t>(spec.config.run.seed),
-                        .flop = clock_flop(spec),
-                        .buckets = clock_buckets(spec),
-                        .servers = settings.servers,
-                        .bound = settings.bound};
+  sync::ServerClockSpec clock{.machine = *spec.machine,
+                              .workers = settings.workers(replicas),
+                              .group = settings.group_of(replicas),
+                              .seed = static_cast<uint64_t>(spec.config.run.seed),
+                              .flop = clock_flop(spec),
+                              .buckets = clock_buckets(spec),
+                              .servers = settings.servers,
+                              .bound = settings.bound};
   // Real workers also meet for lines of the log and checkpoints, which must not change any bit.
   clock.round = spec.steps_per_epoch * clock.workers;
   clock.state_bytes = clock_state_bytes(spec);
@@ -147,7 +147,7 @@ ServerClockSpec server_clock_spec(const RoundsSpec& spec) {
   return clock;
 }
 
-double virtual_seconds_of(const Checkpoint* resumed) {
+double virtual_seconds_of(const keep::Checkpoint* resumed) {
   if (!resumed) return 0;
   const auto at = resumed->info.metrics.find(kVirtualSeconds);
   return at == resumed->info.metrics.end() ? 0 : at->second;
@@ -167,9 +167,11 @@ void warn_of_new_workers(int64_t step) {
       step);
 }
 
-TensorRef export_clock(const ServerClock& clock) { return export_numbers(kServers, clock.state()); }
+keep::TensorRef export_clock(const sync::ServerClock& clock) {
+  return export_numbers(kServers, clock.state());
+}
 
-bool import_clock(const SafetensorsFile& file, ServerClock& clock) {
+bool import_clock(const keep::SafetensorsFile& file, sync::ServerClock& clock) {
   const std::vector<double> numbers = import_numbers(file, kServers);
   return !numbers.empty() && clock.restore(numbers);
 }
@@ -182,8 +184,8 @@ std::unique_ptr<ReplayClock> make_replay_clock(const RoundsSpec& spec) {
   return std::make_unique<CollectiveClock>(spec);
 }
 
-ServersRecord servers_line(const ServerClock& clock, const ServerCounts& counts, int64_t step,
-                           int64_t steps_per_epoch) {
+trace::ServersRecord servers_line(const sync::ServerClock& clock, const sync::ServerCounts& counts,
+                                  int64_t step, int64_t steps_per_epoch) {
   return {.epoch = step / steps_per_epoch,
           .step = step,
           .updates = counts.updates,
@@ -196,7 +198,7 @@ ServersRecord servers_line(const ServerClock& clock, const ServerCounts& counts,
           .spread = counts.spread};
 }
 
-void report_servers(ServersRecord line, bool one_by_one, RunRecord* record) {
+void report_servers(trace::ServersRecord line, bool one_by_one, trace::RunRecord* record) {
   if (!record) return;
   if (one_by_one)
     log::info(
@@ -210,4 +212,4 @@ void report_servers(ServersRecord line, bool one_by_one, RunRecord* record) {
   record->append(std::move(line));
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -9,23 +9,23 @@
 #include "tutti/sync/server_clock.h"
 #include "tutti/train/rounds/rounds.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Not thread-safe.
 class ReplayClock {
  public:
   virtual ~ReplayClock() = default;
   /// Restores the clock from the checkpoint; null: a new run.
-  virtual void start(const Checkpoint* resumed, int64_t step) = 0;
+  virtual void start(const keep::Checkpoint* resumed, int64_t step) = 0;
   /// Collective; call it after each step, counted from 0.
   virtual void follow(int64_t step) = 0;
   virtual double seconds() const = 0;
   /// Returns the mean seconds that a replica waited since the last call.
   double take_waited() { return std::exchange(waited_, 0.0); }
   /// Returns the clock's state for a checkpoint's state file.
-  virtual TensorRef state() const = 0;
+  virtual keep::TensorRef state() const = 0;
   /// Collective, like Rounds::report().
-  virtual void report(int64_t /*step*/, RunRecord* /*record*/) {}
+  virtual void report(int64_t /*step*/, trace::RunRecord* /*record*/) {}
 
  protected:
   double waited_ = 0;
@@ -36,10 +36,10 @@ std::unique_ptr<ReplayClock> make_replay_clock(const RoundsSpec& spec);
 
 /// Returns the size of a gradient's buckets on the described machine. It differs from the plan's
 /// own, which follows a measurement of the present network.
-size_t clock_bucket_bytes(const RunConfig& config);
-ServerClockSpec server_clock_spec(const RoundsSpec& spec);
+size_t clock_bucket_bytes(const config::RunConfig& config);
+sync::ServerClockSpec server_clock_spec(const RoundsSpec& spec);
 /// Returns the seconds until the checkpoint's step on its replay's machine; 0 if it was no replay.
-double virtual_seconds_of(const Checkpoint* resumed);
+double virtual_seconds_of(const keep::Checkpoint* resumed);
 
 /// Warns of slow devices of the machine on which there is no replica.
 void warn_of_slow_devices(const RoundsSpec& spec);
@@ -48,13 +48,13 @@ void warn_of_new_workers(int64_t step);
 
 /// Stores the clock as "servers/clock", and restores it: false if the file has none, or other
 /// workers'.
-TensorRef export_clock(const ServerClock& clock);
-bool import_clock(const SafetensorsFile& file, ServerClock& clock);
+keep::TensorRef export_clock(const sync::ServerClock& clock);
+bool import_clock(const keep::SafetensorsFile& file, sync::ServerClock& clock);
 
 /// Returns the record's line on an epoch's gradients, by that clock.
-ServersRecord servers_line(const ServerClock& clock, const ServerCounts& counts, int64_t step,
-                           int64_t steps_per_epoch);
+trace::ServersRecord servers_line(const sync::ServerClock& clock, const sync::ServerCounts& counts,
+                                  int64_t step, int64_t steps_per_epoch);
 /// Writes a line to the log and the record. `one_by_one`: gradients were applied one by one.
-void report_servers(ServersRecord line, bool one_by_one, RunRecord* record);
+void report_servers(trace::ServersRecord line, bool one_by_one, trace::RunRecord* record);
 
-}  // namespace tutti
+}  // namespace tutti::train

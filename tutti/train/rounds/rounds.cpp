@@ -5,9 +5,10 @@
 #include "tutti/train/rounds/served_replay.h"
 #include "tutti/train/settings/sync_scheme.h"
 
-namespace tutti {
+namespace tutti::train {
 
-RoundsKind rounds_kind(const RunConfig& config, int devices, int replicas, bool has_machine) {
+RoundsKind rounds_kind(const config::RunConfig& config, int devices, int replicas,
+                       bool has_machine) {
   constexpr int64_t kAnyEpoch = 1;  // whether replicas are apart does not depend on it
   if (meeting_settings(config, kAnyEpoch)) return RoundsKind::apart;
   if (!served_settings(config, devices)) return RoundsKind::every_step;
@@ -16,7 +17,7 @@ RoundsKind rounds_kind(const RunConfig& config, int devices, int replicas, bool 
 }
 
 std::unique_ptr<Rounds> make_rounds(const RoundsSpec& spec) {
-  const RunConfig& config = spec.config;
+  const config::RunConfig& config = spec.config;
   switch (rounds_kind(config, spec.devices, spec.replicas.replicas(), spec.machine != nullptr)) {
     case RoundsKind::every_step: break;
     case RoundsKind::apart:
@@ -29,4 +30,4 @@ std::unique_ptr<Rounds> make_rounds(const RoundsSpec& spec) {
   return std::make_unique<EveryStep>(spec);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -25,7 +25,7 @@
 #include "tutti/trace/record.h"
 #include "tutti/train/step/training_step.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// A rank's next gradient: micro-batches whose gradients are summed, in their order.
 struct RoundGradient {
@@ -42,7 +42,7 @@ class Rounds {
 
   /// Collective, once, when the step's weights exist. Restores the state for this way of meeting
   /// from the checkpoint (null: a new run), and starts the step. `step`: updates done.
-  virtual void start(const Checkpoint* resumed, int64_t step) = 0;
+  virtual void start(const keep::Checkpoint* resumed, int64_t step) = 0;
 
   /// Returns whether a round may have several steps; otherwise begin() is called for each.
   virtual bool takes_several_steps() const { return false; }
@@ -71,7 +71,7 @@ class Rounds {
 
   /// Collective. Reports in the log and the record how replicas have met since the last call.
   /// `record` is given on rank 0 and null on others.
-  virtual void report(int64_t /*step*/, RunRecord* /*record*/) {}
+  virtual void report(int64_t /*step*/, trace::RunRecord* /*record*/) {}
 
   /// Returns the seconds on a replay's machine; nothing for other runs.
   virtual std::optional<double> virtual_seconds() const { return std::nullopt; }
@@ -80,10 +80,10 @@ class Rounds {
 
   /// Collective. Adds the state besides the model (KeptState::save): the optimizer's, this way of
   /// meeting's, and the one of compression.
-  virtual void save(SavedRun& saved) = 0;
+  virtual void save(keep::SavedRun& saved) = 0;
 
   /// Called when the run is over: ranks that only serve then end.
-  virtual void dismiss(RunStatus /*status*/) {}
+  virtual void dismiss(trace::RunStatus /*status*/) {}
 };
 
 /// The checkpoint metric that holds the seconds on a replay's machine.
@@ -91,15 +91,15 @@ inline constexpr const char* kVirtualSeconds = "virtual_seconds";
 
 /// The inputs of rounds. Everything borrowed must outlive them.
 struct RoundsSpec {
-  const RunConfig& config;
-  const Backend& backend;
+  const config::RunConfig& config;
+  const backend::Backend& backend;
   TrainingStep& step;
   comm::Communicator& workers;        ///< the ranks that compute
   comm::Communicator* job = nullptr;  ///< these and ranks that only serve; null: there are none
   const comm::Machine* machine = nullptr;  ///< for a replay; null: this is none
-  PartGrid grid = {};
-  ReplicaMap replicas;  ///< computed ones, on groups of ranks that share one
-  int devices = 1;      ///< devices with replicas: more than `replicas` if some are backups
+  split::PartGrid grid = {};
+  exchange::ReplicaMap replicas;  ///< computed ones, on groups of ranks that share one
+  int devices = 1;  ///< devices with replicas: more than `replicas` if some are backups
   int64_t steps_per_epoch = 1;
   bool dependent_batches = false;                        ///< a batch depends on the previous step
   std::function<double(int64_t step)> rate;              ///< the learning rate
@@ -113,10 +113,11 @@ enum class RoundsKind {
   served_replay,   ///< gradients are applied one by one in the order of a machine's clock
   served_by_ranks  ///< the same, by ranks that serve the weights, in the order of real time
 };
-RoundsKind rounds_kind(const RunConfig& config, int devices, int replicas, bool has_machine);
+RoundsKind rounds_kind(const config::RunConfig& config, int devices, int replicas,
+                       bool has_machine);
 
 /// Collective; call it before the step's weights are restored, since it determines the rows of
 /// checkpoints.
 std::unique_ptr<Rounds> make_rounds(const RoundsSpec& spec);
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -8,7 +8,7 @@
 #include "tutti/keep/rank_file.h"
 #include "tutti/train/rounds/replay_clock.h"
 
-namespace tutti {
+namespace tutti::train {
 
 ServedByRanks::ServedByRanks(const RoundsSpec& spec, const ServerSettings& settings)
     : spec_(spec), settings_(settings) {
@@ -19,7 +19,7 @@ ServedByRanks::ServedByRanks(const RoundsSpec& spec, const ServerSettings& setti
         spec.config.sync.scheme));
 }
 
-void ServedByRanks::start(const Checkpoint* resumed, int64_t step) {
+void ServedByRanks::start(const keep::Checkpoint* resumed, int64_t step) {
   if (resumed && resumed->info.metrics.contains(kVirtualSeconds))
     log::warn_once("the run until step {} was a replay, and goes on without a virtual time", step);
   spec_.step.start();
@@ -27,7 +27,7 @@ void ServedByRanks::start(const Checkpoint* resumed, int64_t step) {
       rank_servers_spec(spec_.config, settings_, spec_.replicas.replicas(), spec_.rate), spec_.step,
       spec_.backend, spec_.job ? *spec_.job : spec_.workers);
   if (resumed) {
-    SavedCompression saved(*resumed);
+    keep::SavedCompression saved(*resumed);
     servers_->restore_compression(spec_.workers, saved);
   }
   if (spec_.workers.rank() == 0) say_who_serves();
@@ -100,13 +100,13 @@ int64_t ServedByRanks::end(int signal) {
 }
 
 /// The servers have given their weights and states back to all ranks at the end of the round.
-void ServedByRanks::save(SavedRun& saved) {
+void ServedByRanks::save(keep::SavedRun& saved) {
   saved.shared = spec_.step.weights().state_tensors();
   std::ranges::move(servers_->compression_state(), std::back_inserter(saved.own));
 }
 
-void ServedByRanks::report(int64_t step, RunRecord* record) {
-  const ServedCounts counts = servers_->take_counts();
+void ServedByRanks::report(int64_t step, trace::RunRecord* record) {
+  const sync::ServedCounts counts = servers_->take_counts();
   double sum = 0;
   for (size_t n = 0; n < counts.staleness.size(); ++n)
     sum += static_cast<double>(n) * static_cast<double>(counts.staleness[n]);
@@ -125,4 +125,4 @@ void ServedByRanks::report(int64_t step, RunRecord* record) {
                  applied_one_by_one(spec_.config, spec_.replicas.replicas()), record);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -8,14 +8,14 @@
 #include "tutti/train/rounds/rank_servers.h"
 #include "tutti/train/rounds/rounds.h"
 
-namespace tutti {
+namespace tutti::train {
 
 class ServedByRanks final : public Rounds {
  public:
   /// Throws ConfigError if batches depend on the previous step: a batch goes to any free worker.
   ServedByRanks(const RoundsSpec& spec, const ServerSettings& settings);
 
-  void start(const Checkpoint* resumed, int64_t step) override;
+  void start(const keep::Checkpoint* resumed, int64_t step) override;
   bool takes_several_steps() const override { return true; }
   void begin(int64_t first, int64_t end) override;
   std::optional<RoundGradient> next(int signal) override;
@@ -23,9 +23,9 @@ class ServedByRanks final : public Rounds {
   int asked() const override { return servers_->asked(); }
   StepTimes times() const override { return times_; }
   double computed() const override { return computed_; }
-  void report(int64_t step, RunRecord* record) override;
-  void save(SavedRun& saved) override;
-  void dismiss(RunStatus status) override { servers_->dismiss(status); }
+  void report(int64_t step, trace::RunRecord* record) override;
+  void save(keep::SavedRun& saved) override;
+  void dismiss(trace::RunStatus status) override { servers_->dismiss(status); }
 
  private:
   void say_who_serves() const;
@@ -43,4 +43,4 @@ class ServedByRanks final : public Rounds {
   StepTimes times_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

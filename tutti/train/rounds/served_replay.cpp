@@ -12,7 +12,7 @@
 #include "tutti/base/log.h"
 #include "tutti/train/rounds/replay_clock.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 std::string version_suffix(int64_t version) { return fmt::format(".version {}", version); }
@@ -25,7 +25,7 @@ ServedReplay::ServedReplay(const RoundsSpec& spec, const ServerSettings& setting
   count_workers();
 }
 
-void ServedReplay::start(const Checkpoint* resumed, int64_t step) {
+void ServedReplay::start(const keep::Checkpoint* resumed, int64_t step) {
   if (resumed) restore(resumed->state, virtual_seconds_of(resumed), step);
   log::info(
       "{} server(s) hold the weights of {} worker(s) of {} replica(s), whose gradients are applied "
@@ -80,7 +80,7 @@ RoundGradient ServedReplay::begin_gradient() {
 }
 
 /// Allocates space for a version of the weights.
-Buffer ServedReplay::room() const {
+device::Buffer ServedReplay::room() const {
   return {spec_.step.weights().variables().parameter_bytes, spec_.config.replay.spill};
 }
 
@@ -102,7 +102,7 @@ void ServedReplay::keep_current() {
   const int arrived = arrived_.read == arrived_.version ? 1 : 0;
   if (current->second.workers == arrived) return;
   if (free_.empty()) free_.push_back(room());
-  Buffer& copy = current->second.copy;
+  device::Buffer& copy = current->second.copy;
   copy = std::move(free_.back());
   free_.pop_back();
   std::memcpy(copy.data(), spec_.step.weights().parameters(),
@@ -125,7 +125,7 @@ void ServedReplay::apply() {
     versions_[arrived_.version + 1].workers += static_cast<int>(arrived_.served.size());
 }
 
-void ServedReplay::save(SavedRun& saved) {
+void ServedReplay::save(keep::SavedRun& saved) {
   spec_.step.save_state(saved);
   saved.shared.push_back(export_clock(clock_));
   saved.numbers[kVirtualSeconds] = clock_.seconds();
@@ -138,7 +138,7 @@ void ServedReplay::save(SavedRun& saved) {
 
 /// Restores what save() added, after the step's weights have been restored. If the checkpoint's run
 /// had no servers or other workers, it holds none of it: then all begin with its weights.
-void ServedReplay::restore(const SafetensorsFile& state, double seconds, int64_t step) {
+void ServedReplay::restore(const keep::SafetensorsFile& state, double seconds, int64_t step) {
   const int64_t left = spec_.steps_per_epoch - step % spec_.steps_per_epoch;
   if (!import_clock(state, clock_)) {
     clock_.begin(seconds, step, left * clock_.workers());
@@ -155,9 +155,9 @@ void ServedReplay::restore(const SafetensorsFile& state, double seconds, int64_t
   }
 }
 
-void ServedReplay::report(int64_t step, RunRecord* record) {
+void ServedReplay::report(int64_t step, trace::RunRecord* record) {
   report_servers(servers_line(clock_, clock_.take_counts(), step, spec_.steps_per_epoch), true,
                  record);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

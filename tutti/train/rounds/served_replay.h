@@ -15,34 +15,34 @@
 #include "tutti/train/rounds/rounds.h"
 #include "tutti/train/settings/server_settings.h"
 
-namespace tutti {
+namespace tutti::train {
 
 class ServedReplay final : public Rounds {
  public:
   ServedReplay(const RoundsSpec& spec, const ServerSettings& settings);
 
-  void start(const Checkpoint* resumed, int64_t step) override;
+  void start(const keep::Checkpoint* resumed, int64_t step) override;
   void begin(int64_t first, int64_t end) override;
   std::optional<RoundGradient> next(int signal) override;
   int64_t end(int signal) override;
   StepTimes times() const override { return times_; }
-  void report(int64_t step, RunRecord* record) override;
+  void report(int64_t step, trace::RunRecord* record) override;
   std::optional<double> virtual_seconds() const override { return clock_.seconds(); }
   double take_virtual_wait() override { return clock_.take_waited(); }
   /// Returns the servers' state, "servers/clock", and, as "NAME.version 12", each version of the
   /// weights that workers use and servers no longer have.
-  void save(SavedRun& saved) override;
+  void save(keep::SavedRun& saved) override;
 
  private:
   struct Version {
-    int workers = 0;  // how many use it
-    Buffer copy;      // empty: equals the servers' own
+    int workers = 0;      // how many use it
+    device::Buffer copy;  // empty: equals the servers' own
   };
-  void restore(const SafetensorsFile& state, double seconds, int64_t step);
+  void restore(const keep::SafetensorsFile& state, double seconds, int64_t step);
   RoundGradient begin_gradient();
   void apply();
   const std::byte* weights_of(int64_t version) const;
-  Buffer room() const;
+  device::Buffer room() const;
   void keep_current();
   void release(int64_t version);
   /// Counts the workers that use each version, from the clock's state.
@@ -50,14 +50,14 @@ class ServedReplay final : public Rounds {
 
   const RoundsSpec spec_;
   const ServerSettings settings_;
-  ServerClock clock_;                    // has advanced to arrived_
+  sync::ServerClock clock_;              // has advanced to arrived_
   std::map<int64_t, Version> versions_;  // those that any worker uses
-  std::vector<Buffer> free_;
-  ArrivedGradient arrived_;
+  std::vector<device::Buffer> free_;
+  sync::ArrivedGradient arrived_;
   LateGradient late_;
   int64_t step_ = 0;
   int made_ = 0;  // micro-batches of this step
   StepTimes times_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

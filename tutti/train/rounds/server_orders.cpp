@@ -6,11 +6,11 @@
 
 #include "tutti/sync/served_parts.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 // Follow the tags of gradients and weights (sync/served_parts.h).
-constexpr int kSizeTag = served_tags::kVerdict + 1, kBytesTag = kSizeTag + 1;
+constexpr int kSizeTag = sync::served_tags::kVerdict + 1, kBytesTag = kSizeTag + 1;
 
 }  // namespace
 
@@ -45,11 +45,11 @@ std::vector<std::byte> hear_first_worker(comm::Communicator& job) {
   return bytes;
 }
 
-void tell_choices(comm::Communicator& job, int workers, const Choices& choices) {
+void tell_choices(comm::Communicator& job, int workers, const plan::Choices& choices) {
   const std::string text = choices.to_string();
   const auto bytes = std::as_bytes(std::span(text));
   for (int server = workers; server < job.size(); ++server)
     tell_server(job, server, {bytes.begin(), bytes.end()});
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -7,7 +7,7 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/plan/choices.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Sends any number of bytes from the job's rank 0 to a serving rank, at any time;
 /// hear_first_worker() receives them. Both wait for each other, the receiver as long as necessary.
@@ -16,6 +16,6 @@ std::vector<std::byte> hear_first_worker(comm::Communicator& job);
 
 /// Called on the job's rank 0: sends the choices of the workers' compiled network to all serving
 /// ranks.
-void tell_choices(comm::Communicator& job, int workers, const Choices& choices);
+void tell_choices(comm::Communicator& job, int workers, const plan::Choices& choices);
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-namespace tutti {
+namespace tutti::train {
 
 std::string data_identity(const data::Dataset& dataset) {
   constexpr int64_t kMostBytes = 64 << 20, kFewestSamples = 4,
@@ -48,4 +48,4 @@ std::string statistics_identity(const data::Dataset& dataset) {
   return fmt::format("statistics {:016x}", XXH64(all.data(), all.size() * sizeof(float), 0));
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -7,11 +7,12 @@
 #include "tutti/base/error.h"
 #include "tutti/train/settings/resume_check.h"
 
-namespace tutti {
+namespace tutti::train {
 
-std::vector<int> nodes_of_micro_batches(const RunConfig& config, const NodeOfRank& node_of_rank,
-                                        const PartGrid& grid, const ReplicaMap& replicas) {
-  if (config.data.shuffle == Shuffle::global) return {};
+std::vector<int> nodes_of_micro_batches(const config::RunConfig& config,
+                                        const NodeOfRank& node_of_rank, const split::PartGrid& grid,
+                                        const exchange::ReplicaMap& replicas) {
+  if (config.data.shuffle == config::Shuffle::global) return {};
   std::vector<int> numbers, node_of;
   for (int replica = 0; replica < replicas.replicas(); ++replica) {
     const int first = replicas.owner(replica) * grid.group_size(), node = node_of_rank(first);
@@ -29,17 +30,17 @@ std::vector<int> nodes_of_micro_batches(const RunConfig& config, const NodeOfRan
   return node_of;
 }
 
-std::vector<int64_t> samples_of_files(const RunConfig& config, const data::Dataset& train) {
+std::vector<int64_t> samples_of_files(const config::RunConfig& config, const data::Dataset& train) {
   std::vector<int64_t> counts;
-  if (config.data.shuffle == Shuffle::global) return counts;
+  if (config.data.shuffle == config::Shuffle::global) return counts;
   for (const data::SamplesOfFile& of : train.files()) counts.push_back(of.samples);
   return counts;
 }
 
-void add_shards(const std::vector<int>& node_of, bool by_files, RunSettings& settings) {
+void add_shards(const std::vector<int>& node_of, bool by_files, config::RunSettings& settings) {
   if (!node_of.empty())
     settings[kDataContent] += fmt::format("; replicas on nodes {}{}", fmt::join(node_of, " "),
                                           by_files ? ", which have files" : "");
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

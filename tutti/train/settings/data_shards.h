@@ -12,7 +12,7 @@
 #include "tutti/exchange/replicas.h"
 #include "tutti/split/grid.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Returns the node of a rank.
 using NodeOfRank = std::function<int(int rank)>;
@@ -20,14 +20,15 @@ using NodeOfRank = std::function<int(int rank)>;
 /// Returns data::SamplerSpec::node_of for each of a replica's batch.accumulate micro-batches: nodes
 /// are numbered in the order of their first ranks. Empty if all samples are available to all.
 /// Throws ConfigError if the parts of a replica are on several nodes.
-std::vector<int> nodes_of_micro_batches(const RunConfig& config, const NodeOfRank& node_of_rank,
-                                        const PartGrid& grid, const ReplicaMap& replicas);
+std::vector<int> nodes_of_micro_batches(const config::RunConfig& config,
+                                        const NodeOfRank& node_of_rank, const split::PartGrid& grid,
+                                        const exchange::ReplicaMap& replicas);
 
 /// Returns data::SamplerSpec::file_samples. Empty if all samples are available to all.
-std::vector<int64_t> samples_of_files(const RunConfig& config, const data::Dataset& train);
+std::vector<int64_t> samples_of_files(const config::RunConfig& config, const data::Dataset& train);
 
 /// Adds the number of nodes to the data settings that a resume compares: another number gives other
 /// batches. `by_files`: files are assigned to nodes.
-void add_shards(const std::vector<int>& node_of, bool by_files, RunSettings& settings);
+void add_shards(const std::vector<int>& node_of, bool by_files, config::RunSettings& settings);
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -7,34 +7,35 @@
 #include "tutti/base/error.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::train {
 
-std::optional<Target> Goal::in_record() const {
+std::optional<trace::Target> Goal::in_record() const {
   if (target <= 0) return std::nullopt;
-  return Target{.metric = std::string(metric->name()),
-                .value = target,
-                .higher_is_better = metric->higher_is_better()};
+  return trace::Target{.metric = std::string(metric->name()),
+                       .value = target,
+                       .higher_is_better = metric->higher_is_better()};
 }
 
-std::set<TaskKind> tasks_of(const ModelSpec& model) {
-  std::set<TaskKind> tasks;
-  for (const Objective& objective : objectives_of(model)) tasks.insert(*objective.task);
+std::set<models::TaskKind> tasks_of(const models::ModelSpec& model) {
+  std::set<models::TaskKind> tasks;
+  for (const models::Objective& objective : objectives_of(model)) tasks.insert(*objective.task);
   return tasks;
 }
 
-std::optional<std::set<TaskKind>> tasks_of(const RunConfig& config) {
+std::optional<std::set<models::TaskKind>> tasks_of(const config::RunConfig& config) {
   if (!config.model.library.empty()) return std::nullopt;  // its models may not be loaded yet
-  const ModelSpec model = model_alone(config);
+  const models::ModelSpec model = model_alone(config);
   return tasks_known(model) ? std::optional(tasks_of(model)) : std::nullopt;
 }
 
-std::optional<Goal> goal_of(const RunConfig& config) {
-  ModelSpec model = model_alone(config);
+std::optional<Goal> goal_of(const config::RunConfig& config) {
+  models::ModelSpec model = model_alone(config);
   model.classes = INT64_MAX;
   return tasks_known(model) ? std::optional(goal_of(config, model)) : std::nullopt;
 }
 
-std::optional<data::SampleWriter> loss_writer(const RunConfig& config, const data::Dataset& dataset,
+std::optional<data::SampleWriter> loss_writer(const config::RunConfig& config,
+                                              const data::Dataset& dataset,
                                               const EvaluationNetwork& network, Goal& goal) {
   const auto own =
       std::ranges::find_if(goal.metrics, [](const auto& m) { return m->of_own_losses(); });
@@ -49,7 +50,7 @@ std::optional<data::SampleWriter> loss_writer(const RunConfig& config, const dat
   return std::nullopt;
 }
 
-Goal goal_of(const RunConfig& config, const ModelSpec& model) {
+Goal goal_of(const config::RunConfig& config, const models::ModelSpec& model) {
   Goal goal{.metrics = metrics_of(model), .target = config.run.target};
   goal.metric = config.run.metric.empty() ? goal.metrics.front().get()
                                           : &find_metric(goal.metrics, config.run.metric);
@@ -62,19 +63,19 @@ Goal goal_of(const RunConfig& config, const ModelSpec& model) {
 namespace {
 
 /// Returns INT64_MAX if run.epochs does not limit the run.
-int64_t steps_of_epochs(const RunSection& run, int64_t steps_per_epoch) {
+int64_t steps_of_epochs(const config::RunSection& run, int64_t steps_per_epoch) {
   const bool countable = steps_per_epoch == 0 || run.epochs < INT64_MAX / steps_per_epoch;
   return run.epochs > 0 && countable ? run.epochs * steps_per_epoch : INT64_MAX;
 }
 
 }  // namespace
 
-int64_t total_steps(const RunSection& run, int64_t steps_per_epoch) {
+int64_t total_steps(const config::RunSection& run, int64_t steps_per_epoch) {
   return std::min(steps_of_epochs(run, steps_per_epoch),
                   run.max_steps > 0 ? run.max_steps : INT64_MAX);
 }
 
-RunLimit run_limit(const RunSection& run, int64_t steps_per_epoch, int64_t step) {
+RunLimit run_limit(const config::RunSection& run, int64_t steps_per_epoch, int64_t step) {
   const int64_t total = total_steps(run, steps_per_epoch);
   const std::string epochs = fmt::format("run.epochs = {}", run.epochs),
                     steps = fmt::format("run.max_steps = {}", run.max_steps);
@@ -87,4 +88,4 @@ RunLimit run_limit(const RunSection& run, int64_t steps_per_epoch, int64_t step)
           fmt::format(" --epochs N --max-steps M   (N above {}, M above {})", epochs_done, step)};
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

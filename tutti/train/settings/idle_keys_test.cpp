@@ -9,33 +9,35 @@
 #include "tutti/train/settings/goal.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
-using Tasks = std::optional<std::set<TaskKind>>;
-const Tasks kClasses = std::set{TaskKind::classify}, kNumbers = std::set{TaskKind::regress};
+using Tasks = std::optional<std::set<models::TaskKind>>;
+const Tasks kClasses = std::set{models::TaskKind::classify},
+            kNumbers = std::set{models::TaskKind::regress};
 
-std::set<std::string> idle_names(const RunConfig& config, const Tasks& tasks) {
+std::set<std::string> idle_names(const config::RunConfig& config, const Tasks& tasks) {
   std::set<std::string> names;
   for (const IdleKey& idle : idle_keys(config, tasks)) names.insert(idle.key->name);
   return names;
 }
 
 /// Returns words that an empty list may hold.
-std::vector<std::string> sample_words(const ConfigKey& key) {
+std::vector<std::string> sample_words(const config::ConfigKey& key) {
   return key.choices.empty() ? std::vector<std::string>{"*: 0.125"}
                              : std::vector<std::string>{key.choices[0]};
 }
 
-std::vector<double> sample_numbers(const ConfigKey& key) {
+std::vector<double> sample_numbers(const config::ConfigKey& key) {
   return key.name == "loss.class_weights" ? std::vector<double>{1, 2, 3, 4}
                                           : std::vector<double>{0.5, 0.25};
 }
 
 /// Returns the config with another value for that key, in a list for its last element; nothing if
 /// no other valid value is known.
-std::optional<RunConfig> with_another(const RunConfig& config, const ConfigKey& key) {
-  ConfigValue value = key.get(config);
+std::optional<config::RunConfig> with_another(const config::RunConfig& config,
+                                              const config::ConfigKey& key) {
+  config::ConfigValue value = key.get(config);
   auto* words = std::get_if<std::vector<std::string>>(&value);
   auto* whole = std::get_if<std::vector<int64_t>>(&value);
   auto* real = std::get_if<std::vector<double>>(&value);
@@ -55,23 +57,23 @@ std::optional<RunConfig> with_another(const RunConfig& config, const ConfigKey& 
     real->empty() ? void(*real = sample_numbers(key)) : void(real->back() += 0.125);
   else
     return std::nullopt;
-  RunConfig other = config;
+  config::RunConfig other = config;
   key.set(other, value);
   return other;
 }
 
-std::string updates_of(const RunConfig& config) {
+std::string updates_of(const config::RunConfig& config) {
   TrainingGraphSpec spec;
   spec.model = {.name = "mlp", .input = {1, 8, 8}, .batch = 2, .classes = 4, .hidden = {4}};
   spec.optimizer = config.optimizer;
   std::string text;
   const TrainingGraph made = make_training_graph(spec);
-  for (const Node& node : made.graph.nodes())
+  for (const graph::Node& node : made.graph.nodes())
     text += fmt::format("{} {}\n", node.op->name(), node.op->attributes());
   return text;
 }
 
-std::string rates_of(const RunConfig& config) {
+std::string rates_of(const config::RunConfig& config) {
   const LearningRateSchedule schedule = learning_rate_schedule(config, 4, 256);
   std::string text;
   for (int64_t step = 0; step < 40; ++step) text += fmt::format("{:.9g} ", schedule.rate(step));
@@ -81,9 +83,10 @@ std::string rates_of(const RunConfig& config) {
 /// Expects that each key with this prefix has an effect on the result, or that the table declares
 /// it idle.
 void expect_effects(std::string_view section, const std::set<std::string>& passed_over,
-                    const RunConfig& config, std::string (*result)(const RunConfig&)) {
+                    const config::RunConfig& config,
+                    std::string (*result)(const config::RunConfig&)) {
   const std::set<std::string> idle = idle_names(config, tasks_of(config));
-  for (const ConfigKey& key : config_keys()) {
+  for (const config::ConfigKey& key : config::config_keys()) {
     if (!key.name.starts_with(section) || passed_over.contains(key.name)) continue;
     const auto other = with_another(config, key);
     if (!other) {
@@ -97,11 +100,11 @@ void expect_effects(std::string_view section, const std::set<std::string>& passe
 }
 
 TEST(IdleKeys, KeysOfTheOptimizerAreThoseThatChangeItsUpdates) {
-  for (const std::string& name : find_config_key("optimizer.name")->choices)
+  for (const std::string& name : config::find_config_key("optimizer.name")->choices)
     for (const double weight_decay : {0.0, 0.25})
       for (const bool lines : {false, true}) {
-        RunConfig config;
-        find_config_key("optimizer.name")->set(config, name);
+        config::RunConfig config;
+        config::find_config_key("optimizer.name")->set(config, name);
         config.optimizer.weight_decay = weight_decay;
         if (lines) config.optimizer.decay = {"*: 0.5"};  // replaces weight_decay
         config.optimizer.ema = 0.5;
@@ -113,16 +116,16 @@ TEST(IdleKeys, KeysOfTheOptimizerAreThoseThatChangeItsUpdates) {
 }
 
 TEST(IdleKeys, KeysOfTheScheduleAreThoseThatChangeTheRate) {
-  for (const std::string& name : find_config_key("schedule.name")->choices)
+  for (const std::string& name : config::find_config_key("schedule.name")->choices)
     for (const int64_t warmup : {0, 6, 7}) {
       if (name == "plateau") continue;  // it depends on evaluations
-      RunConfig config;
-      find_config_key("schedule.name")->set(config, name);
+      config::RunConfig config;
+      config::find_config_key("schedule.name")->set(config, name);
       config.run.epochs = 10;
       config.schedule.milestones = {4, 6};
       if (warmup == 7) config.schedule.factors = {0.5, 0.25};
       config.schedule.warmup_steps = warmup;
-      config.schedule.scale_with_batch = BatchScaling::linear;
+      config.schedule.scale_with_batch = config::BatchScaling::linear;
       expect_effects("schedule.",
                      {"schedule.name", "schedule.warmup_epochs", "schedule.warmup_steps"}, config,
                      rates_of);
@@ -130,7 +133,7 @@ TEST(IdleKeys, KeysOfTheScheduleAreThoseThatChangeTheRate) {
 }
 
 TEST(IdleKeys, OfALossOnlyWhatTheTaskHas) {
-  RunConfig config;
+  config::RunConfig config;
   const auto classes = idle_names(config, kClasses), numbers = idle_names(config, kNumbers);
   for (const char* key : {"loss.label_smoothing", "loss.class_weights"}) {
     EXPECT_TRUE(numbers.contains(key)) << key;
@@ -140,13 +143,13 @@ TEST(IdleKeys, OfALossOnlyWhatTheTaskHas) {
   EXPECT_FALSE(numbers.contains("loss.pointwise"));
   EXPECT_FALSE(idle_names(config, std::nullopt).contains("loss.pointwise"));
   EXPECT_TRUE(numbers.contains("loss.delta"));
-  config.loss.pointwise = PointwiseLossKind::huber;
+  config.loss.pointwise = ops::PointwiseLossKind::huber;
   EXPECT_FALSE(idle_names(config, kNumbers).contains("loss.delta"));
 }
 
 /// Holds even if loss.pointwise has another value.
 TEST(IdleKeys, ALayersOwnLossTakesItsDelta) {
-  RunConfig config;
+  config::RunConfig config;
   config.model.layer = {{.entries = {{"type", "dense"}, {"loss", "huber"}}}};
   EXPECT_FALSE(idle_names(config, kNumbers).contains("loss.delta"));
   config.model.layer = {{.entries = {{"type", "dense"}, {"loss", "mae"}}}};
@@ -154,14 +157,14 @@ TEST(IdleKeys, ALayersOwnLossTakesItsDelta) {
 }
 
 /// Returns the reason why a key has no effect.
-std::string reason_of(const RunConfig& config, std::string_view key) {
+std::string reason_of(const config::RunConfig& config, std::string_view key) {
   for (const IdleKey& idle : idle_keys(config, kNumbers))
     if (idle.key->name == key) return idle.text;
   return "";
 }
 
 TEST(IdleKeys, LatticesOfAFolderAreNotGenerated) {
-  RunConfig config;
+  config::RunConfig config;
   config.data.dataset = "lattices";
   EXPECT_EQ(reason_of(config, "data.generate_train"), "");
   config.data.dir = "lattices";
@@ -170,25 +173,25 @@ TEST(IdleKeys, LatticesOfAFolderAreNotGenerated) {
 }
 
 TEST(IdleKeys, MeasurementsAreKeptWhereThereAreAny) {
-  RunConfig config;
+  config::RunConfig config;
   EXPECT_EQ(reason_of(config, "plan.tuning"), "");
-  RunConfig choices = config, layout = config;
+  config::RunConfig choices = config, layout = config;
   choices.plan.choices_from = "runs/mine";
   EXPECT_NE(reason_of(choices, "plan.tuning").find("plan.choices_from is given"),
             std::string::npos);
-  layout.plan.layout = ActivationLayout::last;
+  layout.plan.layout = config::ActivationLayout::last;
   EXPECT_NE(reason_of(layout, "plan.tuning").find("plan.layout is given"), std::string::npos);
   config.plan.measure = false;
   EXPECT_NE(reason_of(config, "plan.tuning").find("and plan.measure is false"), std::string::npos);
 }
 
 TEST(IdleKeys, OnlyBf16HasKernelsOfMoreError) {
-  RunConfig config;
-  EXPECT_EQ(config.plan.bf16_error, PlanOptions{}.most_error);
+  config::RunConfig config;
+  EXPECT_EQ(config.plan.bf16_error, plan::PlanOptions{}.most_error);
   config.plan.bf16_error = 3;
   EXPECT_NE(reason_of(config, "plan.bf16_error").find("and run.precision is fp32"),
             std::string::npos);
-  config.run.precision = Precision::bf16;
+  config.run.precision = config::Precision::bf16;
   EXPECT_EQ(reason_of(config, "plan.bf16_error"), "");
 }
 
@@ -219,25 +222,25 @@ class NoSamples : public data::Dataset {
   std::vector<data::Field> fields_;
 };
 
-std::string losses_of(const RunConfig& config) {
+std::string losses_of(const config::RunConfig& config) {
   TrainingGraphSpec spec;
-  spec.model = model_spec(config, NoSamples(config.model.task == ModelTask::classify), 2);
+  spec.model = model_spec(config, NoSamples(config.model.task == config::ModelTask::classify), 2);
   std::string text;
   const TrainingGraph made = make_training_graph(spec);
-  for (const Node& node : made.graph.nodes())
+  for (const graph::Node& node : made.graph.nodes())
     text += fmt::format("{} {}\n", node.op->name(), node.op->attributes());
   return text;
 }
 
 TEST(IdleKeys, KeysOfTheLossAreThoseThatChangeIt) {
-  for (const ModelTask task : {ModelTask::classify, ModelTask::regress})
+  for (const config::ModelTask task : {config::ModelTask::classify, config::ModelTask::regress})
     for (const bool weighted : {false, true})
-      for (const std::string& pointwise : find_config_key("loss.pointwise")->choices) {
-        RunConfig config;
+      for (const std::string& pointwise : config::find_config_key("loss.pointwise")->choices) {
+        config::RunConfig config;
         config.model.name = "mlp";
         config.model.task = task;
         config.data.transforms = {"image: divide 255"};
-        find_config_key("loss.pointwise")->set(config, pointwise);
+        config::find_config_key("loss.pointwise")->set(config, pointwise);
         if (weighted) config.loss.class_weights = {1, 2, 3, 4};
         // An unweighted loss has this attribute, too.
         expect_effects("loss.",
@@ -247,9 +250,9 @@ TEST(IdleKeys, KeysOfTheLossAreThoseThatChangeIt) {
 }
 
 TEST(IdleKeys, WhatNeedsAKeyWithoutEffectHasNoneEither) {
-  RunConfig config;
+  config::RunConfig config;
   config.model.name = "mlp";
-  config.loss.pointwise = PointwiseLossKind::huber;
+  config.loss.pointwise = ops::PointwiseLossKind::huber;
   config.loss.delta = 2;
   std::string text;
   for (const IdleKey& idle : idle_keys(config, kClasses))
@@ -260,8 +263,8 @@ TEST(IdleKeys, WhatNeedsAKeyWithoutEffectHasNoneEither) {
 }
 
 TEST(IdleKeys, FactorsTakeThePlaceOfGamma) {
-  RunConfig config;
-  config.schedule.name = ScheduleKind::steps;
+  config::RunConfig config;
+  config.schedule.name = config::ScheduleKind::steps;
   config.schedule.milestones = {4, 6};
   EXPECT_FALSE(idle_names(config, kClasses).contains("schedule.gamma"));
   config.schedule.factors = {0.5, 0.25};
@@ -274,15 +277,16 @@ TEST(IdleKeys, FactorsTakeThePlaceOfGamma) {
 }
 
 TEST(IdleKeys, NeedsNameKeysAndTheirWords) {
-  for (const ConfigKey& key : config_keys())
-    for (const KeyNeed& need : key.only_with) {
-      const ConfigKey* other = find_config_key(need.key);
+  for (const config::ConfigKey& key : config::config_keys())
+    for (const config::KeyNeed& need : key.only_with) {
+      const config::ConfigKey* other = config::find_config_key(need.key);
       ASSERT_NE(other, nullptr) << key.name;
       for (const std::string& without : need.without)
-        EXPECT_NE(find_config_key(without), nullptr) << key.name;
+        EXPECT_NE(config::find_config_key(without), nullptr) << key.name;
       for (const std::string& word : need.words)
-        EXPECT_TRUE(std::ranges::find(other->choices, word) != other->choices.end() ||
-                    (other->type == ConfigType::boolean && (word == "true" || word == "false")))
+        EXPECT_TRUE(
+            std::ranges::find(other->choices, word) != other->choices.end() ||
+            (other->type == config::ConfigType::boolean && (word == "true" || word == "false")))
             << key.name << ": " << word;
     }
 }
@@ -291,8 +295,8 @@ TEST(IdleKeys, NeedsNameKeysAndTheirWords) {
 TEST(IdleKeys, WhatAKeyIsOnlyForStandsInTheTableAndNotInItsHelp) {
   std::set<std::string> words;
   for (const char* choice : {"optimizer.name", "schedule.name", "data.dataset", "loss.pointwise"})
-    for (const std::string& word : find_config_key(choice)->choices) words.insert(word);
-  for (const ConfigKey& key : config_keys())
+    for (const std::string& word : config::find_config_key(choice)->choices) words.insert(word);
+  for (const config::ConfigKey& key : config::config_keys())
     // Models refuse keys that they do not support.
     for (size_t at = key.help.find('('); at != std::string::npos; at = key.help.find('(', at + 1)) {
       const std::string word =
@@ -303,8 +307,8 @@ TEST(IdleKeys, WhatAKeyIsOnlyForStandsInTheTableAndNotInItsHelp) {
 }
 
 TEST(IdleKeys, TheReasonNamesBothKeys) {
-  RunConfig config;
-  config.optimizer.name = OptimizerKind::adamw;
+  config::RunConfig config;
+  config.optimizer.name = config::OptimizerKind::adamw;
   config.optimizer.momentum = 0.5;
   std::string text;
   for (const IdleKey& idle : idle_keys(config, kClasses))
@@ -315,4 +319,4 @@ TEST(IdleKeys, TheReasonNamesBothKeys) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

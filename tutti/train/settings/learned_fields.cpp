@@ -2,7 +2,7 @@
 
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 using StatisticNumbers = std::map<std::string, std::vector<float>>;
@@ -22,8 +22,8 @@ data::FieldStatistics statistics_of(StatisticNumbers known) {
 
 }  // namespace
 
-std::vector<LearnedField> learned_fields(const std::vector<data::Field>& targets) {
-  std::vector<LearnedField> learned;
+std::vector<keep::LearnedField> learned_fields(const std::vector<data::Field>& targets) {
+  std::vector<keep::LearnedField> learned;
   for (const data::Field& field : targets)
     learned.push_back({.name = field.name,
                        .shape = {field.shape.begin(), field.shape.end()},
@@ -33,9 +33,9 @@ std::vector<LearnedField> learned_fields(const std::vector<data::Field>& targets
   return learned;
 }
 
-std::vector<data::Field> fields_of(const std::vector<LearnedField>& learned) {
+std::vector<data::Field> fields_of(const std::vector<keep::LearnedField>& learned) {
   std::vector<data::Field> fields;
-  for (const LearnedField& one : learned)
+  for (const keep::LearnedField& one : learned)
     fields.push_back({.name = one.name,
                       .element = one.classes > 0 ? data::ElementType::u8 : data::ElementType::f32,
                       .shape = Shape(std::span<const int64_t>(one.shape)),
@@ -45,4 +45,4 @@ std::vector<data::Field> fields_of(const std::vector<LearnedField>& learned) {
   return fields;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -8,9 +8,9 @@
 #include "tutti/base/error.h"
 #include "tutti/ops/parts.h"
 
-namespace tutti {
+namespace tutti::train {
 
-void check_pipeline(const RunConfig& config) {
+void check_pipeline(const config::RunConfig& config) {
   const int64_t stages = config.parallel.pipeline;
   if (stages == 1) return;
   const auto refuse = [&](bool given, std::string_view what, std::string_view why) {
@@ -46,11 +46,11 @@ void check_pipeline(const RunConfig& config) {
 namespace {
 
 /// Returns the bytes that a micro-batch sends to all other stages.
-double bytes_sent(const Graph& graph) {
+double bytes_sent(const graph::Graph& graph) {
   double bytes = 0;
-  for (const Node& node : graph.nodes())
-    if (const auto* exchange = dynamic_cast<const ExchangeStages*>(node.op.get()))
-      for (const ExchangeParts::Give& give : exchange->gives())
+  for (const graph::Node& node : graph.nodes())
+    if (const auto* exchange = dynamic_cast<const ops::ExchangeStages*>(node.op.get()))
+      for (const ops::ExchangeParts::Give& give : exchange->gives())
         bytes +=
             static_cast<double>(graph.type(node.in[static_cast<size_t>(give.input)]).desc.bytes());
   return bytes;
@@ -59,8 +59,8 @@ double bytes_sent(const Graph& graph) {
 }  // namespace
 
 std::string stages_text(TrainingGraphSpec spec) {
-  const PartGrid grid = spec.split.grid;
-  std::vector<Graph> graphs;
+  const split::PartGrid grid = spec.split.grid;
+  std::vector<graph::Graph> graphs;
   double flop = 0;
   for (int stage = 0; stage < grid.stages(); ++stage) {
     spec.split.grid = grid.with_stage(stage);
@@ -75,14 +75,15 @@ std::string stages_text(TrainingGraphSpec spec) {
   return text;
 }
 
-std::string pipeline_line(const RunConfig& config) {
+std::string pipeline_line(const config::RunConfig& config) {
   const auto stages = static_cast<int>(config.parallel.pipeline),
              batches = static_cast<int>(config.batch.accumulate);
   return fmt::format(
       "{} stages take {} micro-batches of a step by {}: a stage is idle for {:.1f} % of it, where "
       "all are equally fast{}",
-      stages, batches, to_string(config.parallel.order), 100 * pipeline_bubble(stages, batches),
+      stages, batches, to_string(config.parallel.order),
+      100 * split::pipeline_bubble(stages, batches),
       batches < stages ? "; more batch.accumulate would keep them busy" : "");
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -6,15 +6,15 @@
 #include "tutti/config/config.h"
 #include "tutti/train/network/training_graph.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Throws ConfigError naming the key and the reason.
-void check_pipeline(const RunConfig& config);
+void check_pipeline(const config::RunConfig& config);
 
 /// Describes stages, micro-batches and the bubble.
-std::string pipeline_line(const RunConfig& config);
+std::string pipeline_line(const config::RunConfig& config);
 
 /// Describes each stage's computation, variables and messages, one line per stage.
 std::string stages_text(TrainingGraphSpec spec);
 
-}  // namespace tutti
+}  // namespace tutti::train

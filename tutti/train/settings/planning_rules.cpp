@@ -5,7 +5,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::train {
 
 double planned_speedup(const StepCost& cost, double workers) {
   const double ratio = cost.overhead_ratio();
@@ -28,4 +28,4 @@ int64_t servers_to_hide(double weight_bytes, int64_t workers, double seconds_per
   return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(busy / compute * (1 - 1e-12))));
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace tutti {
+namespace tutti::train {
 
 /// The cost of one worker's step: the time in which all workers compute in parallel, and the time
 /// that they spend one after another on a shared resource, such as a server's link.
@@ -27,4 +27,4 @@ std::optional<int64_t> workers_for_efficiency(const StepCost& cost, double effic
 int64_t servers_to_hide(double weight_bytes, int64_t workers, double seconds_per_byte,
                         double compute);
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 TEST(PlanningRules, SpeedUpIsBoundedByWhatWorkersDoOneAfterAnother) {
@@ -37,4 +37,4 @@ TEST(PlanningRules, ServersCarryWhatWorkersSendWhileTheyCompute) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

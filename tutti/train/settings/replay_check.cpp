@@ -4,9 +4,9 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::train {
 
-void check_replay(const RunConfig& config) {
+void check_replay(const config::RunConfig& config) {
   if (config.replay.machine.empty()) return;
   if (!config.run.slow.empty() || config.run.slow_sigma > 0)
     throw ConfigError(
@@ -19,4 +19,4 @@ void check_replay(const RunConfig& config) {
         config.comm.compression));
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

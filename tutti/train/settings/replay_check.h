@@ -3,10 +3,10 @@
 
 #include "tutti/config/config.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Throws ConfigError for keys whose effect on times a virtual clock cannot model. Does nothing for
 /// a run that is not a replay.
-void check_replay(const RunConfig& config);
+void check_replay(const config::RunConfig& config);
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -4,11 +4,11 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 TEST(ReplaySettings, WhatTheClockDoesNotKnowIsAnError) {
-  RunConfig config;
+  config::RunConfig config;
   config.comm.compression = "bf16";
   config.run.slow = {"1:3"};
   EXPECT_NO_THROW(check_replay(config)) << "it is no replay";
@@ -23,4 +23,4 @@ TEST(ReplaySettings, WhatTheClockDoesNotKnowIsAnError) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

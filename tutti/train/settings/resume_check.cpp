@@ -15,7 +15,7 @@
 #include "tutti/train/settings/server_settings.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 struct Difference {
@@ -23,21 +23,22 @@ struct Difference {
 };
 
 /// Earlier versions stored relative paths of files to read as they were given.
-bool same_place(const ConfigKey& row, std::string_view there, std::string_view here) {
-  return row.path == PathKind::read && row.type == ConfigType::text && there.size() > 2 &&
-         there[1] != '/' && here.ends_with(fmt::format("/{}", there.substr(1)));
+bool same_place(const config::ConfigKey& row, std::string_view there, std::string_view here) {
+  return row.path == config::PathKind::read && row.type == config::ConfigType::text &&
+         there.size() > 2 && there[1] != '/' && here.ends_with(fmt::format("/{}", there.substr(1)));
 }
 
 /// Returns the differing keys, in the order of the table. A key that the checkpoint does not have
 /// is newer: it had its default then.
-std::vector<Difference> differences(const RunSettings& there, const RunSettings& here) {
-  const auto value = [](const RunSettings& settings, const ConfigKey& row) {
+std::vector<Difference> differences(const config::RunSettings& there,
+                                    const config::RunSettings& here) {
+  const auto value = [](const config::RunSettings& settings, const config::ConfigKey& row) {
     const auto at = settings.find(row.name);
-    return at == settings.end() ? to_toml(row.get(RunConfig{})) : at->second;
+    return at == settings.end() ? config::to_toml(row.get(config::RunConfig{})) : at->second;
   };
   std::vector<Difference> found;
   bool other_data = false;  // reported by the key that chose it
-  for (const ConfigKey& row : config_keys())
+  for (const config::ConfigKey& row : config::config_keys())
     if (value(there, row) != value(here, row) &&
         !same_place(row, value(there, row), value(here, row))) {
       found.push_back({row.name, value(there, row), value(here, row)});
@@ -47,7 +48,7 @@ std::vector<Difference> differences(const RunSettings& there, const RunSettings&
   if (!other_data && there.at(kDataContent) != here.at(kDataContent))
     found.push_back({kDataContent, there.at(kDataContent), here.at(kDataContent)});
   const auto compare = [&](const char* name, const char* absent) {
-    const auto value_in = [&](const RunSettings& settings) {
+    const auto value_in = [&](const config::RunSettings& settings) {
       const auto at = settings.find(name);
       return at == settings.end() ? std::string(absent) : at->second;
     };
@@ -66,15 +67,15 @@ bool matters_to_plateau(const std::string& key) {
 }
 
 /// kDataContent, kDataOrder, kLibraryContent and kOrderMachine are not in the table.
-OnResume on_resume(const std::string& key, const RunSettings& here) {
-  const ConfigKey* row = find_config_key(key);
+config::OnResume on_resume(const std::string& key, const config::RunSettings& here) {
+  const config::ConfigKey* row = config::find_config_key(key);
   if (!row || (here.at("schedule.name") == "\"plateau\"" && matters_to_plateau(key)))
-    return OnResume::fixed;
+    return config::OnResume::fixed;
   return row->on_resume;
 }
 
 /// Returns the limit of the run, which its schedule spans.
-std::string length_of(const RunSettings& run) {
+std::string length_of(const config::RunSettings& run) {
   const std::string key = run.at("run.epochs") == "0" ? "run.max_steps" : "run.epochs";
   return fmt::format("{} = {}", key, run.at(key));
 }
@@ -96,7 +97,7 @@ std::string advice(const std::vector<Difference>& refused) {
 
 }  // namespace
 
-int64_t replicas_of(const CheckpointInfo& checkpoint) {
+int64_t replicas_of(const keep::CheckpointInfo& checkpoint) {
   const auto stored = checkpoint.settings.find("run.replicas");
   int64_t replicas = 0;
   return stored != checkpoint.settings.end() && read_number(stored->second, replicas) &&
@@ -105,29 +106,32 @@ int64_t replicas_of(const CheckpointInfo& checkpoint) {
              : checkpoint.replicas;
 }
 
-RunSettings effective_settings(const RunConfig& config, int64_t replicas, const RunData& data) {
+config::RunSettings effective_settings(const config::RunConfig& config, int64_t replicas,
+                                       const RunData& data) {
   const data::Dataset& train = *data.train;
-  RunConfig effective = config;
-  const BatchSizes batch = batch_sizes(config.batch, gradients_of_step(config, replicas));
+  config::RunConfig effective = config;
+  const config::BatchSizes batch =
+      config::batch_sizes(config.batch, gradients_of_step(config, replicas));
   effective.run.replicas = replicas;
   effective.batch.local = batch.local;
   effective.batch.global = batch.global;
-  const ModelSpec model = model_spec(config, train, batch.local);
+  const models::ModelSpec model = model_spec(config, train, batch.local);
   effective.model.classes = model.classes;
-  if (const std::vector<Objective> objectives = objectives_of(model);
+  if (const std::vector<models::Objective> objectives = models::objectives_of(model);
       !model.task && objectives.size() == 1)
-    effective.model.task = static_cast<ModelTask>(static_cast<int>(*objectives[0].task) + 1);
-  const auto names = [](const std::vector<ModelField>& fields) {
+    effective.model.task =
+        static_cast<config::ModelTask>(static_cast<int>(*objectives[0].task) + 1);
+  const auto names = [](const std::vector<models::ModelField>& fields) {
     std::vector<std::string> list;
-    for (const ModelField& field : fields) list.push_back(field.name);
+    for (const models::ModelField& field : fields) list.push_back(field.name);
     return list;
   };
   effective.data.input = names(model.inputs);
   effective.data.target = names(model.targets);
   effective.data.classes = std::ssize(data::field_named(train, model.target_field).class_names);
-  RunSettings settings = run_settings(effective);
+  config::RunSettings settings = config::run_settings(effective);
   std::string& content = settings[kDataContent];
-  if (!made_when_read(config.data)) {
+  if (!config::made_when_read(config.data)) {
     content = fmt::format("train: {}", data_identity(train));
     if (data.validation)
       content += fmt::format("; validation: {}", data_identity(*data.validation));
@@ -141,7 +145,8 @@ RunSettings effective_settings(const RunConfig& config, int64_t replicas, const 
 }
 
 std::vector<std::string> check_resume(const std::filesystem::path& checkpoint,
-                                      const CheckpointInfo& before, const RunSettings& here,
+                                      const keep::CheckpointInfo& before,
+                                      const config::RunSettings& here,
                                       const std::vector<std::string>& anyway) {
   if (!before.settings.contains(kDataContent))
     throw ConfigError(fmt::format(
@@ -151,12 +156,12 @@ std::vector<std::string> check_resume(const std::filesystem::path& checkpoint,
   std::vector<Difference> refused;
   std::vector<std::string> changes, accepted;
   for (const Difference& d : differences(before.settings, here)) {
-    const bool fixed = on_resume(d.key, here) == OnResume::fixed;
+    const bool fixed = on_resume(d.key, here) == config::OnResume::fixed;
     if (fixed && std::ranges::find(anyway, d.key) == anyway.end()) {
       refused.push_back(d);
       continue;
     }
-    if (on_resume(d.key, here) == OnResume::no_matter) continue;
+    if (on_resume(d.key, here) == config::OnResume::no_matter) continue;
     changes.push_back(fmt::format("{}: {} -> {}", d.key, d.there, d.here));
     if (fixed) accepted.push_back(changes.back());
   }
@@ -192,13 +197,13 @@ void check_resume_anyway(const std::vector<std::string>& keys, const std::string
         keys.front()));
   for (const std::string& key : keys) {
     if (key != kDataContent && key != kDataOrder && key != kLibraryContent &&
-        key != kOrderMachine && key != kPlanChoices && !find_config_key(key))
+        key != kOrderMachine && key != kPlanChoices && !config::find_config_key(key))
       throw ConfigError(fmt::format("--resume-anyway: there is no key '{}'", key));
-    const ConfigKey* row = find_config_key(key);
-    if (row && row->on_resume != OnResume::fixed && !matters_to_plateau(key))
+    const config::ConfigKey* row = config::find_config_key(key);
+    if (row && row->on_resume != config::OnResume::fixed && !matters_to_plateau(key))
       throw ConfigError(
           fmt::format("--resume-anyway: {} may change on a resume; leave the flag out", key));
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -9,7 +9,7 @@
 #include "tutti/keep/checkpoint.h"
 #include "tutti/train/settings/run_data.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// The name under which RunSettings hold data_identity() of all parts; --resume-anyway accepts it
 /// like a key.
@@ -30,22 +30,24 @@ inline constexpr const char* kPlanChoices = "plan.choices";
 
 /// Returns run.replicas of the run that wrote a checkpoint, as resolved: with a quorum all of them,
 /// while CheckpointInfo::replicas are those whose gradients form a step.
-int64_t replicas_of(const CheckpointInfo& checkpoint);
+int64_t replicas_of(const keep::CheckpointInfo& checkpoint);
 
 /// Returns run_settings() with replicas, batch sizes, classes and the task as resolved, so that
 /// equal results of different keys compare equal, and with the data as kDataContent and the library
 /// as kLibraryContent.
-RunSettings effective_settings(const RunConfig& config, int64_t replicas, const RunData& data);
+config::RunSettings effective_settings(const config::RunConfig& config, int64_t replicas,
+                                       const RunData& data);
 
 /// Compares the settings of a checkpoint with this run's. Returns the changes, for the record:
 /// "run.epochs: 2 -> 4". Throws ConfigError naming all keys that are fixed and differ and are not
 /// in `anyway`, with both values and possible remedies.
 std::vector<std::string> check_resume(const std::filesystem::path& checkpoint,
-                                      const CheckpointInfo& before, const RunSettings& here,
+                                      const keep::CheckpointInfo& before,
+                                      const config::RunSettings& here,
                                       const std::vector<std::string>& anyway);
 
 /// Throws ConfigError for a word of --resume-anyway that is not a key, or may change anyway, and
 /// for any word if `resume` (checkpoint.resume) is empty.
 void check_resume_anyway(const std::vector<std::string>& keys, const std::string& resume);
 
-}  // namespace tutti
+}  // namespace tutti::train

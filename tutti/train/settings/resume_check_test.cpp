@@ -4,23 +4,23 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
-RunSettings settings_on(const std::string& data, const RunConfig& config = {}) {
-  RunSettings settings = run_settings(config);
+config::RunSettings settings_on(const std::string& data, const config::RunConfig& config = {}) {
+  config::RunSettings settings = config::run_settings(config);
   settings[kDataContent] = data;
   return settings;
 }
 
 /// Resumes a run with the defaults on "some images" with the settings `now`.
 struct Resume {
-  RunConfig now{};
+  config::RunConfig now{};
   std::string data = "some images";
   std::vector<std::string> anyway{};
 
   std::vector<std::string> changes() const {
-    CheckpointInfo before;
+    keep::CheckpointInfo before;
     before.settings = settings_on("some images");
     return check_resume("there/step_0000008", before, settings_on(data, now), anyway);
   }
@@ -53,9 +53,9 @@ TEST(ResumeCheck, WhatChangesResultsIsRefusedWithKeyValuesAndWaysOut) {
 }
 
 TEST(ResumeCheck, AnotherOrderOfTheSamplesIsRefusedWithTheReason) {
-  CheckpointInfo before;  // from a version that did not name its order
+  keep::CheckpointInfo before;  // from a version that did not name its order
   before.settings = settings_on("some images");
-  RunSettings now = settings_on("some images");
+  config::RunSettings now = settings_on("some images");
   now[kDataOrder] = "swap-or-not";
   try {
     check_resume("there/step_0000008", before, now, {});
@@ -88,15 +88,15 @@ TEST(ResumeCheck, WhatChangesNeitherResultsNorTimesIsNoNews) {
 }
 
 TEST(ResumeCheck, EveryKeyIsEitherFixedOrMayChange) {
-  for (const ConfigKey& row : config_keys()) {
-    CheckpointInfo before;
+  for (const config::ConfigKey& row : config::config_keys()) {
+    keep::CheckpointInfo before;
     before.settings = settings_on("");
-    RunSettings here = before.settings;
+    config::RunSettings here = before.settings;
     here.at(row.name) += "0";
     const auto check = [&](const std::vector<std::string>& anyway) {
       return check_resume("there", before, here, anyway);
     };
-    if (row.on_resume == OnResume::fixed) {
+    if (row.on_resume == config::OnResume::fixed) {
       EXPECT_THROW(check({}), ConfigError) << row.name;
       EXPECT_NO_THROW(check({row.name})) << row.name;
     } else {
@@ -108,10 +108,10 @@ TEST(ResumeCheck, EveryKeyIsEitherFixedOrMayChange) {
         "model.name", "batch.global", "optimizer.name", "optimizer.momentum", "optimizer.nesterov",
         "optimizer.weight_decay", "schedule.name", "schedule.gamma", "loss.label_smoothing",
         "comm.compression", "comm.reproducible"})
-    EXPECT_EQ(find_config_key(fixed)->on_resume, OnResume::fixed) << fixed;
+    EXPECT_EQ(config::find_config_key(fixed)->on_resume, config::OnResume::fixed) << fixed;
   for (const char* free : {"run.epochs", "run.target", "run.eval_every", "run.log_every",
                            "run.threads", "data.dir", "checkpoint.every_steps", "comm.shape"})
-    EXPECT_EQ(find_config_key(free)->on_resume, OnResume::may_change) << free;
+    EXPECT_EQ(config::find_config_key(free)->on_resume, config::OnResume::may_change) << free;
 }
 
 TEST(ResumeCheck, OtherDataIsSaidOnce) {
@@ -144,10 +144,10 @@ TEST(ResumeCheck, ReplicasSayOnHowManyRanksTheyRun) {
 }
 
 TEST(ResumeCheck, AKeyOfALaterVersionHadItsDefault) {
-  CheckpointInfo before;
+  keep::CheckpointInfo before;
   before.settings = settings_on("");
   before.settings.erase("loss.label_smoothing");
-  RunConfig now;
+  config::RunConfig now;
   EXPECT_NO_THROW(check_resume("there", before, settings_on("", now), {}));
   now.loss.label_smoothing = 0.1;
   EXPECT_THROW(check_resume("there", before, settings_on("", now), {}), ConfigError);
@@ -158,7 +158,7 @@ TEST(ResumeCheck, ACheckpointWithoutSettingsIsOfAnEarlierVersion) {
 }
 
 TEST(ResumeCheck, AQuorumIsOfAllReplicasOfTheRunBefore) {
-  CheckpointInfo before;
+  keep::CheckpointInfo before;
   before.replicas = 3;
   EXPECT_EQ(replicas_of(before), 3);
   before.settings["run.replicas"] = "4";
@@ -175,4 +175,4 @@ TEST(ResumeCheck, AnywayNamesFixedKeys) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

@@ -5,7 +5,7 @@
 
 #include "tutti/data/dataset.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Pointers are borrowed. At least one of validation and test is given.
 struct RunData {
@@ -23,4 +23,4 @@ struct RunData {
   bool tested_at_end() const { return validation && test; }
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -9,7 +9,7 @@
 #include "tutti/exchange/compression_policy.h"
 #include "tutti/train/settings/slow_rank.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 [[noreturn]] void refuse_servers(const std::string& scheme, std::string_view why) {
@@ -30,8 +30,8 @@ int64_t number_after(const std::string& scheme, size_t at, int64_t least) {
 }
 
 /// Each worker's gradient is sent separately, as soon as it is ready.
-void refuse_compression(const RunConfig& config) {
-  const CompressionPolicy policy = compression_policy(config.comm);
+void refuse_compression(const config::RunConfig& config) {
+  const exchange::CompressionPolicy policy = config::compression_policy(config.comm);
   const comm::CompressionMethod method = policy.compression.method;
   const auto refuse = [&](bool given, std::string_view why) {
     if (given)
@@ -49,7 +49,7 @@ void refuse_compression(const RunConfig& config) {
          "in common: leave auto: out");
 }
 
-void refuse_with_servers(const RunConfig& config) {
+void refuse_with_servers(const config::RunConfig& config) {
   const auto refuse = [&](bool given, std::string_view what, std::string_view why) {
     if (given)
       throw ConfigError(
@@ -63,12 +63,12 @@ void refuse_with_servers(const RunConfig& config) {
          "its sums would make workers wait for each other in every step");
   refuse(config.comm.sharded_update, "comm.sharded_update", "the servers have the optimizer");
   refuse_compression(config);
-  refuse(config.data.shuffle != Shuffle::global, "data.shuffle = \"shard\"",
+  refuse(config.data.shuffle != config::Shuffle::global, "data.shuffle = \"shard\"",
          "a batch goes to the worker whose gradient comes next, wherever it is");
 }
 
-void check_rank_servers(const RunConfig& config, const ServerSettings& settings, int64_t replicas,
-                        int ranks) {
+void check_rank_servers(const config::RunConfig& config, const ServerSettings& settings,
+                        int64_t replicas, int ranks) {
   if (settings.together) {
     refuse_with_servers(config);
     if (config.comm.compression != "none")
@@ -132,8 +132,8 @@ std::optional<ServerSettings> parse_servers(const std::string& scheme) {
   return settings;
 }
 
-std::optional<ServerSettings> server_settings(const RunConfig& config) {
-  const SyncSection& sync = config.sync;
+std::optional<ServerSettings> server_settings(const config::RunConfig& config) {
+  const config::SyncSection& sync = config.sync;
   std::optional<ServerSettings> settings = parse_servers(sync.scheme);
   const auto only = [&](bool given, std::string_view key, std::string_view of, bool has) {
     if (given && !has)
@@ -169,11 +169,11 @@ std::optional<ServerSettings> server_settings(const RunConfig& config) {
   return settings;
 }
 
-std::optional<ServerSettings> served_settings(const RunConfig& config, int64_t devices) {
+std::optional<ServerSettings> served_settings(const config::RunConfig& config, int64_t devices) {
   return devices > 1 || server_ranks(config) > 0 ? server_settings(config) : std::nullopt;
 }
 
-int64_t gradients_of_step(const RunConfig& config, int64_t replicas) {
+int64_t gradients_of_step(const config::RunConfig& config, int64_t replicas) {
   const int64_t quorum = config.sync.quorum;
   // A single replica has the weights itself.
   if (quorum == 0 || replicas == 1 || !parse_servers(config.sync.scheme)) return replicas;
@@ -183,7 +183,7 @@ int64_t gradients_of_step(const RunConfig& config, int64_t replicas) {
   return quorum;
 }
 
-void check_served_job(const RunConfig& config, int64_t replicas, int ranks,
+void check_served_job(const config::RunConfig& config, int64_t replicas, int ranks,
                       const comm::Machine* machine) {
   const std::optional<ServerSettings> settings = server_settings(config);
   if (!settings || (replicas == 1 && !settings->own_ranks)) return;
@@ -207,23 +207,23 @@ void check_served_job(const RunConfig& config, int64_t replicas, int ranks,
         config.sync.scheme, ranks));
 }
 
-bool applied_one_by_one(const RunConfig& config, int64_t replicas) {
+bool applied_one_by_one(const config::RunConfig& config, int64_t replicas) {
   const std::optional<ServerSettings> settings = parse_servers(config.sync.scheme);
   return settings && settings->one_by_one() &&
          (settings->workers(replicas) > 1 || config.sync.server_ranks > 0);
 }
 
-bool served_by_ranks(const RunConfig& config, int64_t replicas) {
+bool served_by_ranks(const config::RunConfig& config, int64_t replicas) {
   if (!parse_servers(config.sync.scheme)) return false;
   return applied_one_by_one(config, replicas) || config.sync.server_ranks > 0 ||
          gradients_of_step(config, replicas) < replicas;
 }
 
-int server_ranks(const RunConfig& config) {
+int server_ranks(const config::RunConfig& config) {
   return parse_servers(config.sync.scheme) ? static_cast<int>(config.sync.server_ranks) : 0;
 }
 
-int worker_ranks(const RunConfig& config, int ranks) {
+int worker_ranks(const config::RunConfig& config, int ranks) {
   const int servers = server_ranks(config);
   if (servers > 0 && !config.replay.machine.empty())
     throw ConfigError(
@@ -236,4 +236,4 @@ int worker_ranks(const RunConfig& config, int ranks) {
   return ranks - servers;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

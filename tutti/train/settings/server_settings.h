@@ -9,7 +9,7 @@
 #include "tutti/comm/cost/machine.h"
 #include "tutti/config/config.h"
 
-namespace tutti {
+namespace tutti::train {
 
 struct ServerSettings {
   int64_t group = 1;      ///< replicas whose gradients are averaged before they go to the servers;
@@ -38,35 +38,35 @@ std::optional<ServerSettings> parse_servers(const std::string& scheme);
 
 /// Returns the settings with the keys of [sync]. Throws ConfigError for a key without effect, and
 /// for keys that require scheme "step".
-std::optional<ServerSettings> server_settings(const RunConfig& config);
+std::optional<ServerSettings> server_settings(const config::RunConfig& config);
 
 /// Does the same for a job with that many replicas: a single one has no servers except on ranks of
 /// their own.
-std::optional<ServerSettings> served_settings(const RunConfig& config, int64_t devices);
+std::optional<ServerSettings> served_settings(const config::RunConfig& config, int64_t devices);
 
 /// Returns how many replicas' gradients form one step: all, or with sync.quorum only as many as it
 /// sets; the other replicas are backups. A replay computes only these, real ranks compute all. One
 /// replica has no servers, whatever the key's value. Throws ConfigError if there are too few
 /// replicas.
-int64_t gradients_of_step(const RunConfig& config, int64_t replicas);
+int64_t gradients_of_step(const config::RunConfig& config, int64_t replicas);
 
 /// Returns the number of last ranks of the job that only serve, and the number of the other
 /// `ranks`. Throws ConfigError if none is left, and in a replay.
-int server_ranks(const RunConfig& config);
-int worker_ranks(const RunConfig& config, int ranks);
+int server_ranks(const config::RunConfig& config);
+int worker_ranks(const config::RunConfig& config, int ranks);
 
 /// Throws ConfigError if this job cannot have the servers: with several workers each replica needs
 /// its own rank, or gradients come in the order of a machine's clock, which one rank follows.
 /// `machine` is null without a replay; `ranks` excludes those that only serve.
-void check_served_job(const RunConfig& config, int64_t replicas, int ranks,
+void check_served_job(const config::RunConfig& config, int64_t replicas, int ranks,
                       const comm::Machine* machine);
 
 /// Returns whether `replicas` replicas' gradients are applied one by one; otherwise a step sums
 /// them as usual.
-bool applied_one_by_one(const RunConfig& config, int64_t replicas);
+bool applied_one_by_one(const config::RunConfig& config, int64_t replicas);
 
 /// Returns whether ranks serve the weights of `replicas` replicas, if no clock does: gradients are
 /// applied one by one, or a step has backups, or servers have ranks of their own.
-bool served_by_ranks(const RunConfig& config, int64_t replicas);
+bool served_by_ranks(const config::RunConfig& config, int64_t replicas);
 
-}  // namespace tutti
+}  // namespace tutti::train

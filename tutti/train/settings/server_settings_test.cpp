@@ -7,11 +7,11 @@
 #include "tutti/base/error.h"
 #include "tutti/sync/delay_compensation.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
-RunConfig served_config(const std::string& scheme) {
-  RunConfig config;
+config::RunConfig served_config(const std::string& scheme) {
+  config::RunConfig config;
   config.sync.scheme = scheme;
   return config;
 }
@@ -40,7 +40,7 @@ TEST(ServerSettings, GroupsDivideTheReplicasOrAreOne) {
 }
 
 TEST(ServerSettings, AQuorumIsOfAllReplicas) {
-  RunConfig config = served_config("ps:sync");
+  config::RunConfig config = served_config("ps:sync");
   EXPECT_EQ(gradients_of_step(config, 4), 4);
   EXPECT_FALSE(served_by_ranks(config, 4)) << "it is the step";
   config.sync.quorum = 3;
@@ -62,7 +62,7 @@ TEST(ServerSettings, AQuorumIsOfAllReplicas) {
 }
 
 TEST(ServerSettings, RealServersNeedARankForEachReplica) {
-  RunConfig config = served_config("ps:async");
+  config::RunConfig config = served_config("ps:async");
   EXPECT_NO_THROW(check_served_job(config, 4, 4, nullptr));
   EXPECT_THROW(check_served_job(config, 4, 2, nullptr), ConfigError);
   config.sync.servers = 5;
@@ -92,7 +92,7 @@ TEST(ServerSettings, RealServersNeedARankForEachReplica) {
 }
 
 TEST(ServerSettings, WhatAJobCannotDoIsAnError) {
-  RunConfig async = served_config("ps:async");
+  config::RunConfig async = served_config("ps:async");
   comm::Machine machine;
   EXPECT_THROW(check_served_job(async, 4, 1, nullptr), ConfigError) << "nobody says who is next";
   EXPECT_THROW(check_served_job(async, 4, 2, &machine), ConfigError);
@@ -106,14 +106,14 @@ TEST(ServerSettings, WhatAJobCannotDoIsAnError) {
   async.replay.spill = "folder";
   EXPECT_NO_THROW(check_served_job(async, 4, 1, &machine));
   EXPECT_THROW(check_served_job(async, 4, 4, nullptr), ConfigError) << "real servers do not spill";
-  RunConfig sync = served_config("ps:sync");
+  config::RunConfig sync = served_config("ps:sync");
   sync.replay.spill = "folder";
   EXPECT_THROW(server_settings(sync), ConfigError) << "nothing of it spills";
 }
 
 TEST(ServerSettings, GradientsAreCompressedThatNeedNoOther) {
   for (const char* const scheme : {"ps:async", "ps:ssp:2", "groups:2"}) {
-    RunConfig config = served_config(scheme);
+    config::RunConfig config = served_config(scheme);
     for (const char* const one : {"bf16", "fp16", "int8", "onebit", "topk:0.01"}) {
       config.comm.compression = one;
       EXPECT_NO_THROW(server_settings(config)) << one;
@@ -123,7 +123,7 @@ TEST(ServerSettings, GradientsAreCompressedThatNeedNoOther) {
       EXPECT_THROW(server_settings(config), ConfigError) << summed;
     }
   }
-  RunConfig together = served_config("ps:sync");
+  config::RunConfig together = served_config("ps:sync");
   together.comm.compression = "powersgd:2";
   EXPECT_NO_THROW(server_settings(together)) << "it is the step";
 }
@@ -131,14 +131,14 @@ TEST(ServerSettings, GradientsAreCompressedThatNeedNoOther) {
 TEST(DelayCompensation, IsTheGuessOfAGradientAtTheNewWeights) {
   const std::array<float, 4> now{9, 3, 2, 5}, then{9, 1, 4, 5}, g{7, 2, 3, 0};
   std::array<float, 3> out{};
-  compensate({.lambda = 0.5F,
-              .now = reinterpret_cast<const std::byte*>(now.data()),
-              .then = reinterpret_cast<const std::byte*>(then.data())},
-             sizeof(float), g.data() + 1, out);
+  sync::compensate({.lambda = 0.5F,
+                    .now = reinterpret_cast<const std::byte*>(now.data()),
+                    .then = reinterpret_cast<const std::byte*>(then.data())},
+                   sizeof(float), g.data() + 1, out);
   EXPECT_FLOAT_EQ(out[0], 2 + 0.5F * 4 * 2);
   EXPECT_FLOAT_EQ(out[1], 3 - 0.5F * 9 * 2);
   EXPECT_FLOAT_EQ(out[2], 0);
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

@@ -7,7 +7,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/numeric/rng.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 SlowEntry slow_entry(const std::string& text) {
@@ -28,7 +28,7 @@ SlowEntry slow_entry(const std::string& text) {
 
 }  // namespace
 
-std::vector<SlowEntry> parse_slow(const RunSection& run) {
+std::vector<SlowEntry> parse_slow(const config::RunSection& run) {
   std::vector<SlowEntry> entries;
   for (const std::string& text : run.slow) {
     const SlowEntry entry = slow_entry(text);
@@ -39,7 +39,7 @@ std::vector<SlowEntry> parse_slow(const RunSection& run) {
   return entries;
 }
 
-std::vector<std::string> slowed_words(const RunSection& run) {
+std::vector<std::string> slowed_words(const config::RunSection& run) {
   std::vector<std::string> words;
   for (const SlowEntry& entry : parse_slow(run))
     words.push_back(fmt::format("rank {} by {}", entry.rank, entry.factor));
@@ -47,7 +47,7 @@ std::vector<std::string> slowed_words(const RunSection& run) {
   return words;
 }
 
-SlowRank::SlowRank(const RunSection& run, int rank)
+SlowRank::SlowRank(const config::RunSection& run, int rank)
     : sigma_(run.slow_sigma), seed_(static_cast<uint64_t>(run.seed)), rank_(rank) {
   for (const SlowEntry& entry : parse_slow(run))
     if (entry.rank == rank) factor_ = entry.factor;
@@ -63,4 +63,4 @@ double SlowRank::delay(int64_t number) const {
   return factor - 1;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -6,23 +6,23 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
-RunSection slowed(std::vector<std::string> slow, double sigma = 0) {
-  RunSection run;
+config::RunSection slowed(std::vector<std::string> slow, double sigma = 0) {
+  config::RunSection run;
   run.slow = std::move(slow);
   run.slow_sigma = sigma;
   return run;
 }
 
 TEST(SlowRank, WaitsAsManyTimesItsComputationAsItIsTold) {
-  const RunSection run = slowed({"1:3", "3:1.5"});
+  const config::RunSection run = slowed({"1:3", "3:1.5"});
   EXPECT_EQ(SlowRank(run, 0).delay(7), 0);
   EXPECT_EQ(SlowRank(run, 1).delay(7), 2);
   EXPECT_EQ(SlowRank(run, 3).delay(8), 0.5);
   EXPECT_EQ(slowed_words(run), (std::vector<std::string>{"rank 1 by 3", "rank 3 by 1.5"}));
-  EXPECT_TRUE(slowed_words(RunSection{}).empty());
+  EXPECT_TRUE(slowed_words(config::RunSection{}).empty());
 }
 
 TEST(SlowRank, ByChanceHalfOfTheStepsAreLateAndTheSeedSaysWhich) {
@@ -48,4 +48,4 @@ TEST(SlowRank, WhatIsNoRankAndFactorIsAnError) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

@@ -10,15 +10,15 @@
 #include "tutti/models/registry.h"
 #include "tutti/train/settings/units.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Returns the model's own task if the configuration names none; for layers, it follows from
 /// fields.
-std::optional<TaskKind> task_of(const RunConfig& config) {
-  if (config.model.task != ModelTask::automatic)
-    return static_cast<TaskKind>(static_cast<int>(config.model.task) - 1);
-  const ModelInfo& model = find_model(config.model.name);
+std::optional<models::TaskKind> task_of(const config::RunConfig& config) {
+  if (config.model.task != config::ModelTask::automatic)
+    return static_cast<models::TaskKind>(static_cast<int>(config.model.task) - 1);
+  const models::ModelInfo& model = models::find_model(config.model.name);
   return model.takes_layers ? std::nullopt : std::optional(model.task);
 }
 
@@ -27,12 +27,12 @@ int64_t outputs_of(const data::Field& target) {
   return target.class_names.empty() ? target.elements() : std::ssize(target.class_names);
 }
 
-SoftmaxCrossEntropyAttributes label_loss(const LossSection& loss) {
+ops::SoftmaxCrossEntropyAttributes label_loss(const config::LossSection& loss) {
   return {.label_smoothing = static_cast<float>(loss.label_smoothing),
           .class_weights = {loss.class_weights.begin(), loss.class_weights.end()},
           .mean_over = loss.mean_over};
 }
-PointwiseLossAttributes number_loss(const LossSection& loss) {
+ops::PointwiseLossAttributes number_loss(const config::LossSection& loss) {
   return {.kind = loss.pointwise, .delta = static_cast<float>(loss.delta)};
 }
 
@@ -54,8 +54,9 @@ std::vector<data::Field> fields_or(const data::Dataset& dataset,
 }
 
 /// Returns data.input; if it is empty, the first field and any others that the model reads.
-std::vector<std::string> input_names(const RunConfig& config, const data::Dataset& dataset) {
-  const ModelInfo& model = find_model(config.model.name);
+std::vector<std::string> input_names(const config::RunConfig& config,
+                                     const data::Dataset& dataset) {
+  const models::ModelInfo& model = models::find_model(config.model.name);
   if (!config.data.input.empty() || dataset.fields().empty()) return config.data.input;
   std::vector<std::string> names = {dataset.fields().front().name};
   for (const std::string& field : model.more_inputs)
@@ -67,10 +68,10 @@ std::vector<std::string> input_names(const RunConfig& config, const data::Datase
 }
 
 /// If the number of outputs comes from the target, its number of classes must be known.
-void require_classes(const RunConfig& config, const data::Field& target) {
-  const ModelInfo& model = find_model(config.model.name);
+void require_classes(const config::RunConfig& config, const data::Field& target) {
+  const models::ModelInfo& model = models::find_model(config.model.name);
   if (model.takes_layers || model.build || config.model.classes > 0 ||
-      !target.class_names.empty() || task_of(config) == TaskKind::regress)
+      !target.class_names.empty() || task_of(config) == models::TaskKind::regress)
     return;
   throw ConfigError(
       fmt::format("model '{}' is to learn the classes of the field '{}', and nothing says how many "
@@ -88,7 +89,8 @@ std::vector<int32_t> name_bytes(const std::vector<std::string>& names) {
 }
 
 /// Returns the field after its transforms.
-ModelField placed_field(const data::Field& field, const std::vector<data::FieldSteps>& steps) {
+models::ModelField placed_field(const data::Field& field,
+                                const std::vector<data::FieldSteps>& steps) {
   const auto own = std::ranges::find(steps, field.name, &data::FieldSteps::field);
   return {.name = field.name,
           .sample = own == steps.end() ? field.shape : data::shape_after(field, *own),
@@ -99,8 +101,9 @@ ModelField placed_field(const data::Field& field, const std::vector<data::FieldS
 }
 
 /// Does the same for a learned field.
-ModelField learned_field(const data::Field& field, const std::vector<data::FieldSteps>& steps) {
-  ModelField placed = placed_field(field, steps);
+models::ModelField learned_field(const data::Field& field,
+                                 const std::vector<data::FieldSteps>& steps) {
+  models::ModelField placed = placed_field(field, steps);
   const auto own = std::ranges::find(steps, field.name, &data::FieldSteps::field);
   note_units(field, own == steps.end() ? data::FieldSteps{.field = field.name} : *own, placed);
   return placed;
@@ -108,8 +111,8 @@ ModelField learned_field(const data::Field& field, const std::vector<data::Field
 
 }  // namespace
 
-ModelSpec model_alone(const RunConfig& config) {
-  ModelSpec spec;
+models::ModelSpec model_alone(const config::RunConfig& config) {
+  models::ModelSpec spec;
   spec.name = config.model.name;
   spec.task = task_of(config);
   spec.layers = config.model.layer;
@@ -118,17 +121,18 @@ ModelSpec model_alone(const RunConfig& config) {
   return spec;
 }
 
-std::vector<data::Field> target_fields(const RunConfig& config, const data::Dataset& dataset) {
+std::vector<data::Field> target_fields(const config::RunConfig& config,
+                                       const data::Dataset& dataset) {
   return fields_or(dataset, config.data.target, 1);
 }
 
-ModelSpec model_spec(const RunConfig& config, int64_t batch) {
-  ModelSpec spec = model_alone(config);
+models::ModelSpec model_spec(const config::RunConfig& config, int64_t batch) {
+  models::ModelSpec spec = model_alone(config);
   spec.batch = batch;
   spec.classes = config.model.classes;
-  if (config.model.shortcut != Shortcut::automatic)
-    spec.shortcut =
-        config.model.shortcut == Shortcut::A ? ModelSpec::Shortcut::A : ModelSpec::Shortcut::B;
+  if (config.model.shortcut != config::Shortcut::automatic)
+    spec.shortcut = config.model.shortcut == config::Shortcut::A ? models::ModelSpec::Shortcut::A
+                                                                 : models::ModelSpec::Shortcut::B;
   spec.width = config.model.width;
   spec.hidden = config.model.hidden;
   spec.pooling = config.model.pooling;
@@ -145,12 +149,13 @@ ModelSpec model_spec(const RunConfig& config, int64_t batch) {
   if (config.model.dropout >= 0) spec.dropout = static_cast<float>(config.model.dropout);
   if (config.model.attention_dropout >= 0)
     spec.attention_dropout = static_cast<float>(config.model.attention_dropout);
-  spec.activations = config.run.precision == Precision::bf16 ? DType::bf16 : DType::f32;
+  spec.activations = config.run.precision == config::Precision::bf16 ? DType::bf16 : DType::f32;
   return spec;
 }
 
-ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch) {
-  ModelSpec spec = model_spec(config, batch);
+models::ModelSpec model_spec(const config::RunConfig& config, const data::Dataset& dataset,
+                             int64_t batch) {
+  models::ModelSpec spec = model_spec(config, batch);
   const std::vector<data::Field> inputs = fields_or(dataset, input_names(config, dataset), 0),
                                  targets = target_fields(config, dataset);
   const std::vector<data::FieldSteps> steps = field_steps(config.data);
@@ -172,7 +177,7 @@ ModelSpec model_spec(const RunConfig& config, const data::Dataset& dataset, int6
   return spec;
 }
 
-PartGrid part_grid(const ParallelSection& parallel, int64_t ranks, int64_t rank) {
+split::PartGrid part_grid(const config::ParallelSection& parallel, int64_t ranks, int64_t rank) {
   const bool whole =
       parallel.batchnorm_group_size == 1 &&
       std::ranges::all_of(parallel.spatial, [](int64_t parts) { return parts == 1; });
@@ -184,22 +189,23 @@ PartGrid part_grid(const ParallelSection& parallel, int64_t ranks, int64_t rank)
     throw ConfigError(
         "parallel.sequence is for ranks that share layers: set parallel.tensor, or leave it out");
   if (parallel.tensor > 1)
-    return PartGrid::of_tensors(parallel.tensor, static_cast<int>(ranks), static_cast<int>(rank),
-                                parallel.sequence);
+    return split::PartGrid::of_tensors(parallel.tensor, static_cast<int>(ranks),
+                                       static_cast<int>(rank), parallel.sequence);
   return {parallel.spatial, parallel.batchnorm_group_size, static_cast<int>(ranks),
           static_cast<int>(rank), parallel.pipeline};
 }
 
-SplitSettings split_settings(const RunConfig& config) {
+split::SplitSettings split_settings(const config::RunConfig& config) {
   return {.threads = static_cast<int>(config.run.threads), .slabs = config.plan.slabs};
 }
 
-NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, int64_t batch) {
+NetworkSpec network_spec(const config::RunConfig& config, const data::Dataset& dataset,
+                         int64_t batch) {
   NetworkSpec spec;
   spec.training.model = model_spec(config, dataset, batch);
   spec.training.optimizer = config.optimizer;
   spec.training.freeze = config.model.freeze;
-  spec.training.compression = compression_policy(config.comm);
+  spec.training.compression = config::compression_policy(config.comm);
   spec.training.sharded_update = config.comm.sharded_update;
   spec.training.bucket_bytes = static_cast<size_t>(config.comm.bucket_bytes);
   spec.training.split = split_settings(config);
@@ -208,7 +214,7 @@ NetworkSpec network_spec(const RunConfig& config, const data::Dataset& dataset, 
   return spec;
 }
 
-ExchangeSettings exchange_settings(const CommSection& comm) {
+exchange::ExchangeSettings exchange_settings(const config::CommSection& comm) {
   return {.reproducible = comm.reproducible,
           .priority = comm.priority,
           .chunk_bytes = static_cast<size_t>(comm.chunk_bytes),
@@ -216,8 +222,8 @@ ExchangeSettings exchange_settings(const CommSection& comm) {
           .sharded = comm.sharded_update};
 }
 
-LearningRateSchedule learning_rate_schedule(const RunConfig& config, int64_t steps_per_epoch,
-                                            int64_t global_batch) {
+LearningRateSchedule learning_rate_schedule(const config::RunConfig& config,
+                                            int64_t steps_per_epoch, int64_t global_batch) {
   return LearningRateSchedule(
       config.schedule, {.rate = config.optimizer.lr,
                         .total_steps = config.run.epochs > 0 ? config.run.epochs * steps_per_epoch
@@ -226,7 +232,7 @@ LearningRateSchedule learning_rate_schedule(const RunConfig& config, int64_t ste
                         .global_batch = global_batch});
 }
 
-std::vector<data::FieldSteps> field_steps(const DataSection& data) {
+std::vector<data::FieldSteps> field_steps(const config::DataSection& data) {
   std::vector<data::FieldSteps> steps;
   for (const std::string& text : data.transforms) steps.push_back(data::parse_steps(text));
   for (const std::string& text : data::known_dataset(data.dataset).transforms) {
@@ -240,10 +246,10 @@ std::vector<data::FieldSteps> field_steps(const DataSection& data) {
   return steps;
 }
 
-data::SampleWriter sample_writer(const RunConfig& config, const data::Dataset& dataset,
+data::SampleWriter sample_writer(const config::RunConfig& config, const data::Dataset& dataset,
                                  const std::vector<data::BatchField>& batch) {
   return data::SampleWriter(dataset, batch, field_steps(config.data),
                             static_cast<uint64_t>(config.run.seed));
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -11,7 +11,7 @@
 #include "tutti/base/spelling.h"
 #include "tutti/train/settings/server_settings.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr std::array<std::string_view, 5> kSchemes{"step", "local", "easgd", "dpsgd", "gossip"};
@@ -24,10 +24,11 @@ constexpr std::array<std::string_view, 5> kSchemes{"step", "local", "easgd", "dp
       text, why));
 }
 
-bool meets_once_a_step(const SyncScheme& scheme, const SyncSection& sync) {
+bool meets_once_a_step(const SyncScheme& scheme, const config::SyncSection& sync) {
   return scheme.name == SyncScheme::Name::step ||
          (scheme.name == SyncScheme::Name::local && scheme.every == 1 && !scheme.epochs &&
-          sync.outer == OuterStep::none && sync.state != MetState::reset && sync.delay == 0);
+          sync.outer == sync::OuterStep::none && sync.state != sync::MetState::reset &&
+          sync.delay == 0);
 }
 
 /// Returns NaN for a text that is not a number.
@@ -39,7 +40,7 @@ double probability_of(const std::string& text) {
              : std::numeric_limits<double>::quiet_NaN();
 }
 
-void check_tree(const SyncSection& sync, const SyncScheme& scheme) {
+void check_tree(const config::SyncSection& sync, const SyncScheme& scheme) {
   if (sync.tree == 1)
     throw ConfigError("sync.tree = 1: a centre of one replica is no centre; 2 or more, or 0");
   if (sync.tree_up > 0 && scheme.epochs)
@@ -55,20 +56,20 @@ void check_tree(const SyncSection& sync, const SyncScheme& scheme) {
 }
 
 /// Checks settings that go with an average which is applied late.
-void check_delay(const SyncSection& sync, const SyncScheme& scheme) {
+void check_delay(const config::SyncSection& sync, const SyncScheme& scheme) {
   const auto refuse = [&](bool given, std::string_view key, std::string_view why) {
     if (given) throw ConfigError(fmt::format("sync.delay = 1 goes without {}: {}", key, why));
   };
   refuse(scheme.every == 0, "local:never", "there are no meetings");
   refuse(sync.fragments > 1, "sync.fragments", "pieces that travel are not built to be late");
   refuse(sync.first_steps > 0, "sync.first_steps", "the first steps would be late as well");
-  refuse(sync.state != MetState::keep, "sync.state",
+  refuse(sync.state != sync::MetState::keep, "sync.state",
          "the optimizer's state at a meeting is of weights that the average does not know");
 }
 
 /// Whether the average of updates equals the update by the average of gradients.
-bool linear(const OptimizerSection& optimizer) {
-  return optimizer.name == OptimizerKind::sgd && optimizer.clip_norm == 0 &&
+bool linear(const config::OptimizerSection& optimizer) {
+  return optimizer.name == config::OptimizerKind::sgd && optimizer.clip_norm == 0 &&
          optimizer.clip_value == 0;
 }
 
@@ -110,8 +111,8 @@ SyncScheme parse_sync(const std::string& text) {
   return scheme;
 }
 
-void check_sync(const RunConfig& config) {
-  const SyncSection& sync = config.sync;
+void check_sync(const config::RunConfig& config) {
+  const config::SyncSection& sync = config.sync;
   const SyncScheme scheme = parse_sync(sync.scheme);
   (void)server_settings(config);
   const auto only = [&](bool given, std::string_view key, SyncScheme::Name name) {
@@ -121,16 +122,17 @@ void check_sync(const RunConfig& config) {
   };
   only(sync.first_steps > 0, "first_steps", SyncScheme::Name::local);
   only(sync.fragments > 1, "fragments", SyncScheme::Name::local);
-  only(sync.state != MetState::keep, "state", SyncScheme::Name::local);
-  only(sync.outer != OuterStep::none, "outer", SyncScheme::Name::local);
+  only(sync.state != sync::MetState::keep, "state", SyncScheme::Name::local);
+  only(sync.outer != sync::OuterStep::none, "outer", SyncScheme::Name::local);
   only(sync.delay > 0, "delay", SyncScheme::Name::local);
   if (sync.delay > 0) check_delay(sync, scheme);
   only(sync.alpha > 0, "alpha", SyncScheme::Name::easgd);
   only(sync.tree > 0, "tree", SyncScheme::Name::easgd);
   if (sync.tree > 0) check_tree(sync, scheme);
-  only(sync.graph != MixingGraph::ring, "graph", SyncScheme::Name::dpsgd);
-  if (scheme.every == 0 && (sync.first_steps > 0 || sync.fragments > 1 ||
-                            sync.state != MetState::keep || sync.outer != OuterStep::none))
+  only(sync.graph != sync::MixingGraph::ring, "graph", SyncScheme::Name::dpsgd);
+  if (scheme.every == 0 &&
+      (sync.first_steps > 0 || sync.fragments > 1 || sync.state != sync::MetState::keep ||
+       sync.outer != sync::OuterStep::none))
     throw ConfigError(
         "sync.scheme = \"local:never\" has no meetings, and so neither sync.first_steps, "
         "sync.fragments, sync.state nor sync.outer");
@@ -139,9 +141,10 @@ void check_sync(const RunConfig& config) {
     throw ConfigError(fmt::format(
         "sync.fragments = {}: there are fewer steps between two meetings of sync.scheme = \"{}\"",
         sync.fragments, sync.scheme));
-  if (sync.state == MetState::reset && (config.optimizer.name == OptimizerKind::adam ||
-                                        config.optimizer.name == OptimizerKind::adamw ||
-                                        config.optimizer.name == OptimizerKind::lamb))
+  if (sync.state == sync::MetState::reset &&
+      (config.optimizer.name == config::OptimizerKind::adam ||
+       config.optimizer.name == config::OptimizerKind::adamw ||
+       config.optimizer.name == config::OptimizerKind::lamb))
     throw ConfigError(
         "sync.state = \"reset\" is not for adam, adamw and lamb: they count steps from the first "
         "one, and the first after a meeting would be several times too large");
@@ -166,35 +169,36 @@ void check_sync(const RunConfig& config) {
          "what is evaluated is the average over replicas, not over steps");
 }
 
-std::optional<MeetingSettings> meeting_settings(const RunConfig& config, int64_t steps_per_epoch) {
-  const SyncSection& sync = config.sync;
+std::optional<sync::MeetingSettings> meeting_settings(const config::RunConfig& config,
+                                                      int64_t steps_per_epoch) {
+  const config::SyncSection& sync = config.sync;
   const SyncScheme scheme = parse_sync(sync.scheme);
   if (scheme.name == SyncScheme::Name::step || scheme.name == SyncScheme::Name::servers ||
       (meets_once_a_step(scheme, sync) && linear(config.optimizer)))
     return std::nullopt;
-  MeetingSettings settings{.kind = MeetingKind::average,
-                           .every = scheme.epochs ? std::max<int64_t>(steps_per_epoch, 1)
-                                                  : std::max<int64_t>(scheme.every, 1),
-                           .first_steps = sync.first_steps,
-                           .fragments = static_cast<int>(sync.fragments),
-                           .state = sync.state,
-                           .outer = sync.outer,
-                           .outer_lr = sync.outer_lr,
-                           .outer_momentum = sync.outer_momentum,
-                           .delay = static_cast<int>(sync.delay),
-                           .alpha = sync.alpha,
-                           .children = static_cast<int>(sync.tree),
-                           .probability = scheme.probability,
-                           .seed = static_cast<uint64_t>(config.run.seed),
-                           .graph = sync.graph,
-                           .spill = config.replay.spill};
+  sync::MeetingSettings settings{.kind = sync::MeetingKind::average,
+                                 .every = scheme.epochs ? std::max<int64_t>(steps_per_epoch, 1)
+                                                        : std::max<int64_t>(scheme.every, 1),
+                                 .first_steps = sync.first_steps,
+                                 .fragments = static_cast<int>(sync.fragments),
+                                 .state = sync.state,
+                                 .outer = sync.outer,
+                                 .outer_lr = sync.outer_lr,
+                                 .outer_momentum = sync.outer_momentum,
+                                 .delay = static_cast<int>(sync.delay),
+                                 .alpha = sync.alpha,
+                                 .children = static_cast<int>(sync.tree),
+                                 .probability = scheme.probability,
+                                 .seed = static_cast<uint64_t>(config.run.seed),
+                                 .graph = sync.graph,
+                                 .spill = config.replay.spill};
   settings.up = sync.tree_up > 0 ? sync.tree_up : 4 * settings.every;
   if (scheme.name == SyncScheme::Name::easgd)
-    settings.kind = sync.tree > 0 ? MeetingKind::tree : MeetingKind::elastic;
-  if (scheme.name == SyncScheme::Name::gossip) settings.kind = MeetingKind::gossip;
-  if (scheme.name == SyncScheme::Name::dpsgd) settings.kind = MeetingKind::neighbours;
-  if (scheme.every == 0) settings.kind = MeetingKind::never;
+    settings.kind = sync.tree > 0 ? sync::MeetingKind::tree : sync::MeetingKind::elastic;
+  if (scheme.name == SyncScheme::Name::gossip) settings.kind = sync::MeetingKind::gossip;
+  if (scheme.name == SyncScheme::Name::dpsgd) settings.kind = sync::MeetingKind::neighbours;
+  if (scheme.every == 0) settings.kind = sync::MeetingKind::never;
   return settings;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

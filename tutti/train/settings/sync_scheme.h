@@ -7,7 +7,7 @@
 #include "tutti/config/config.h"
 #include "tutti/sync/meeting.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// The parts of a scheme such as "local:8"; for servers, see train/settings/server_settings.h.
 struct SyncScheme {
@@ -22,11 +22,12 @@ SyncScheme parse_sync(const std::string& text);
 
 /// Throws ConfigError for a key of [sync] that the scheme does not have, and for settings that
 /// require scheme "step".
-void check_sync(const RunConfig& config);
+void check_sync(const config::RunConfig& config);
 
 /// Returns how the replicas meet between steps; nothing if they meet within each step, or if
 /// servers hold the weights. local:1 also counts as meeting within each step where it is
 /// equivalent: for plain gradient descent the average of steps is the step of the average.
-std::optional<MeetingSettings> meeting_settings(const RunConfig& config, int64_t steps_per_epoch);
+std::optional<sync::MeetingSettings> meeting_settings(const config::RunConfig& config,
+                                                      int64_t steps_per_epoch);
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -4,11 +4,11 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
-RunConfig config_of(const std::string& scheme) {
-  RunConfig config;
+config::RunConfig config_of(const std::string& scheme) {
+  config::RunConfig config;
   config.sync.scheme = scheme;
   return config;
 }
@@ -17,27 +17,27 @@ TEST(Sync, SchemesSayHowOftenReplicasMeet) {
   EXPECT_FALSE(meeting_settings(config_of("step"), 50));
   const auto local = meeting_settings(config_of("local:8"), 50);
   ASSERT_TRUE(local);
-  EXPECT_EQ(local->kind, MeetingKind::average);
+  EXPECT_EQ(local->kind, sync::MeetingKind::average);
   EXPECT_EQ(local->every, 8);
   EXPECT_EQ(meeting_settings(config_of("local:epoch"), 50)->every, 50);
-  EXPECT_EQ(meeting_settings(config_of("local:never"), 50)->kind, MeetingKind::never);
-  EXPECT_EQ(meeting_settings(config_of("easgd:4"), 50)->kind, MeetingKind::elastic);
-  EXPECT_EQ(meeting_settings(config_of("dpsgd"), 50)->kind, MeetingKind::neighbours);
+  EXPECT_EQ(meeting_settings(config_of("local:never"), 50)->kind, sync::MeetingKind::never);
+  EXPECT_EQ(meeting_settings(config_of("easgd:4"), 50)->kind, sync::MeetingKind::elastic);
+  EXPECT_EQ(meeting_settings(config_of("dpsgd"), 50)->kind, sync::MeetingKind::neighbours);
   EXPECT_EQ(meeting_settings(config_of("dpsgd"), 50)->every, 1);
 }
 
 TEST(Sync, MeetingAfterEveryStepIsTheStepOfPlainGradientDescentAlone) {
-  RunConfig config = config_of("local:1");
+  config::RunConfig config = config_of("local:1");
   EXPECT_FALSE(meeting_settings(config, 50));
-  config.optimizer.name = OptimizerKind::adam;
+  config.optimizer.name = config::OptimizerKind::adam;
   EXPECT_TRUE(meeting_settings(config, 50));
   config.optimizer = {};
   config.optimizer.clip_norm = 1;
   EXPECT_TRUE(meeting_settings(config, 50));
   config.optimizer = {};
-  config.sync.outer = OuterStep::nesterov;
+  config.sync.outer = sync::OuterStep::nesterov;
   EXPECT_TRUE(meeting_settings(config, 50));
-  config.sync.outer = OuterStep::none;
+  config.sync.outer = sync::OuterStep::none;
   config.sync.delay = 1;
   EXPECT_TRUE(meeting_settings(config, 50));
 }
@@ -49,7 +49,7 @@ TEST(Sync, WhatIsNoSchemeIsAnErrorThatNamesThem) {
 }
 
 TEST(Sync, CentresMeetEveryFourEpochsWhereTheirReplicasMeetEveryEpoch) {
-  RunConfig config = config_of("easgd:epoch");
+  config::RunConfig config = config_of("easgd:epoch");
   config.sync.tree = 2;
   EXPECT_EQ(meeting_settings(config, 50)->up, 200);
   config.sync.tree_up = 100;
@@ -62,7 +62,7 @@ TEST(Sync, CentresMeetEveryFourEpochsWhereTheirReplicasMeetEveryEpoch) {
 }
 
 TEST(Sync, KeysOfOtherSchemesAreErrors) {
-  RunConfig config = config_of("easgd:2");
+  config::RunConfig config = config_of("easgd:2");
   EXPECT_NO_THROW(check_sync(config));
   config.sync.fragments = 2;
   EXPECT_THROW(check_sync(config), ConfigError);
@@ -75,11 +75,11 @@ TEST(Sync, KeysOfOtherSchemesAreErrors) {
   config = config_of("local:8");
   config.sync.delay = 1;
   EXPECT_NO_THROW(check_sync(config));
-  for (const auto change :
-       {+[](SyncSection& s) { s.fragments = 2; }, +[](SyncSection& s) { s.first_steps = 3; },
-        +[](SyncSection& s) { s.state = MetState::average; },
-        +[](SyncSection& s) { s.scheme = "local:never"; }}) {
-    RunConfig refused = config;
+  for (const auto change : {+[](config::SyncSection& s) { s.fragments = 2; },
+                            +[](config::SyncSection& s) { s.first_steps = 3; },
+                            +[](config::SyncSection& s) { s.state = sync::MetState::average; },
+                            +[](config::SyncSection& s) { s.scheme = "local:never"; }}) {
+    config::RunConfig refused = config;
     change(refused.sync);
     EXPECT_THROW(check_sync(refused), ConfigError);
   }
@@ -89,4 +89,4 @@ TEST(Sync, KeysOfOtherSchemesAreErrors) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

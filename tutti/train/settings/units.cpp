@@ -9,19 +9,20 @@
 #include "tutti/train/network/evaluation_network.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 void append_words(std::string& text, const std::string& words) {
   if (!words.empty()) text += (text.empty() ? "" : ", ") + words;
 }
 
-std::string_view meaning_of(const Objective& objective) {
+std::string_view meaning_of(const models::Objective& objective) {
   switch (*objective.task) {
-    case TaskKind::classify:
-    case TaskKind::segment: return "outputs before the softmax, one a class";
-    case TaskKind::language: return "-log of the probability of each token, natural logarithm";
-    case TaskKind::regress: break;
+    case models::TaskKind::classify:
+    case models::TaskKind::segment: return "outputs before the softmax, one a class";
+    case models::TaskKind::language:
+      return "-log of the probability of each token, natural logarithm";
+    case models::TaskKind::regress: break;
   }
   return is_of_data(objective) ? "numbers in the units of the data"
                                : "logits: above 0 stands for one, below it for zero";
@@ -29,7 +30,8 @@ std::string_view meaning_of(const Objective& objective) {
 
 }  // namespace
 
-void note_units(const data::Field& field, const data::FieldSteps& steps, ModelField& noted) {
+void note_units(const data::Field& field, const data::FieldSteps& steps,
+                models::ModelField& noted) {
   const data::ValueFunction values = data::value_function(field, steps);
   const data::Derivation& made = steps.derivation;
   const data::Placement& placed = steps.placement;
@@ -45,7 +47,7 @@ void note_units(const data::Field& field, const data::FieldSteps& steps, ModelFi
   if (!values.forgets()) noted.unit = data::derived_field(field, made).unit;
 }
 
-std::vector<data::ValueFunction> steps_of_targets(const RunConfig& config,
+std::vector<data::ValueFunction> steps_of_targets(const config::RunConfig& config,
                                                   const data::Dataset& dataset,
                                                   const EvaluationNetwork& network) {
   const std::vector<data::FieldSteps> steps = field_steps(config.data);
@@ -69,13 +71,14 @@ std::string PredictionUnits::sentence() const {
   return text;
 }
 
-std::vector<PredictionUnits> prediction_units(const ModelSpec& model) {
+std::vector<PredictionUnits> prediction_units(const models::ModelSpec& model) {
   std::vector<PredictionUnits> units;
-  for (const Objective& objective : objectives_of(model)) {
+  for (const models::Objective& objective : models::objectives_of(model)) {
     PredictionUnits one{.prediction = objective.name,
                         .field = objective.target,
                         .values = std::string(meaning_of(objective))};
-    const auto field = std::ranges::find(model.targets, objective.target, &ModelField::name);
+    const auto field =
+        std::ranges::find(model.targets, objective.target, &models::ModelField::name);
     if (is_of_data(objective) && field != model.targets.end()) {
       one.unit = field->unit;
       one.undone = field->undone;
@@ -86,11 +89,11 @@ std::vector<PredictionUnits> prediction_units(const ModelSpec& model) {
   return units;
 }
 
-std::vector<std::string> unit_sentences(const ModelSpec& model) {
+std::vector<std::string> unit_sentences(const models::ModelSpec& model) {
   std::vector<std::string> sentences;
   for (const PredictionUnits& one : prediction_units(model))
     if (std::string text = one.sentence(); !text.empty()) sentences.push_back(std::move(text));
   return sentences;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -14,10 +14,10 @@
 #include "tutti/models/block/model.h"
 #include "tutti/train/network/network.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Fills in unit, undone and kept for a learned field.
-void note_units(const data::Field& field, const data::FieldSteps& steps, ModelField& noted);
+void note_units(const data::Field& field, const data::FieldSteps& steps, models::ModelField& noted);
 
 /// The quantity that the numbers of one prediction represent.
 struct PredictionUnits {
@@ -32,13 +32,13 @@ struct PredictionUnits {
 };
 
 /// Returns the steps of each field that a network learns; `dataset` has these fields.
-std::vector<data::ValueFunction> steps_of_targets(const RunConfig& config,
+std::vector<data::ValueFunction> steps_of_targets(const config::RunConfig& config,
                                                   const data::Dataset& dataset,
                                                   const EvaluationNetwork& network);
 
 /// Returns the units of each objective of a model whose fields are known.
-std::vector<PredictionUnits> prediction_units(const ModelSpec& model);
+std::vector<PredictionUnits> prediction_units(const models::ModelSpec& model);
 /// Returns the sentences of all objectives that have one.
-std::vector<std::string> unit_sentences(const ModelSpec& model);
+std::vector<std::string> unit_sentences(const models::ModelSpec& model);
 
-}  // namespace tutti
+}  // namespace tutti::train

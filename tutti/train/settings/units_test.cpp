@@ -13,7 +13,7 @@
 #include "tutti/train/settings/goal.h"
 #include "tutti/train/settings/specs.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Two numbers that depend on two others: a temperature in K, and another number.
@@ -40,8 +40,8 @@ class Temperatures final : public data::Dataset {
        .unit = "K"}};
 };
 
-RunConfig regression() {
-  RunConfig config;
+config::RunConfig regression() {
+  config::RunConfig config;
   config.model.name = "layers";
   config.model.layer = {{.entries = {{"type", std::string("dense")}}}};
   config.data.dataset = "arrays";
@@ -52,15 +52,16 @@ RunConfig regression() {
 }  // namespace
 
 TEST(Units, MetricsAndPredictionsAreThoseOfTheDataAndLossesAreNot) {
-  const RunConfig config = regression();
+  const config::RunConfig config = regression();
   const Temperatures data;
-  const ModelSpec model = model_spec(config, data, 2);  // the last of three batches is not full
+  const models::ModelSpec model =
+      model_spec(config, data, 2);  // the last of three batches is not full
   const auto metrics = metrics_of(model);
   for (const int ranks : {1, 2})
     comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
-      const CpuBackend backend;
-      SplitSettings split;
-      split.grid = PartGrid({}, 1, ranks, communicator.rank());
+      const backend::CpuBackend backend;
+      split::SplitSettings split;
+      split.grid = split::PartGrid({}, 1, ranks, communicator.rank());
       const auto network = compile_evaluation(model, split, backend, communicator);
       Weights weights(network->plan.variables, 1);
       weights.initialise(1);
@@ -103,11 +104,11 @@ TEST(Units, MetricsAndPredictionsAreThoseOfTheDataAndLossesAreNot) {
 }
 
 TEST(Units, AreSaidWithWhatIsUndoneAndWhatIsNot) {
-  RunConfig config = regression();
+  config::RunConfig config = regression();
   const Temperatures data;
   const auto message_of = [&](const char* steps) {
     config.data.transforms = {steps};
-    const ModelSpec model = model_spec(config, data, 1);
+    const models::ModelSpec model = model_spec(config, data, 1);
     EXPECT_EQ(prediction_units(model).at(0).field, "y");
     return unit_sentences(model).at(0);
   };
@@ -120,9 +121,9 @@ TEST(Units, AreSaidWithWhatIsUndoneAndWhatIsNot) {
   EXPECT_EQ(message_of("y: multiply 0"),
             "predictions of 'y' and errors as mae are in the units of the data; 'multiply 0' is "
             "not undone");
-  config.loss.pointwise = PointwiseLossKind::bce_with_logits;
+  config.loss.pointwise = ops::PointwiseLossKind::bce_with_logits;
   config.data.transforms = {"y: multiply 0.9, add 0.05"};
-  const ModelSpec logits = model_spec(config, data, 1);
+  const models::ModelSpec logits = model_spec(config, data, 1);
   EXPECT_TRUE(unit_sentences(logits).empty());
   EXPECT_EQ(prediction_units(logits).at(0).values,
             "logits: above 0 stands for one, below it for zero");
@@ -131,37 +132,37 @@ TEST(Units, AreSaidWithWhatIsUndoneAndWhatIsNot) {
 // In evaluations, a loss that the model itself defines equals the same loss of an objective: the
 // mean over all samples, for any batches and ranks.
 TEST(Units, LossesOfOnesOwnAreEvaluatedLikeOthers) {
-  const auto build = [](ModelBuilder& m) {
-    const Value y = dense(m.graph(), "fc", m.input(), {.outputs = 2});
+  const auto build = [](models::ModelBuilder& m) {
+    const graph::Value y = ops::dense(m.graph(), "fc", m.input(), {.outputs = 2});
     m.predict(y);
     if (!m.training() || !m.objectives()[0].own_loss) return;
-    const Value t = m.target(m.spec().target_field, {DType::f32, m.graph().shape(y), {}});
+    const graph::Value t = m.target(m.spec().target_field, {DType::f32, m.graph().shape(y), {}});
     for (const char* part : {"one", "other"})
-      m.add_loss(pointwise_loss(m.graph(), part, y, t, {.scale = 0.5f}));
+      m.add_loss(ops::pointwise_loss(m.graph(), part, y, t, {.scale = 0.5f}));
   };
   for (const bool own : {true, false})
-    register_model({.name = own ? "own-loss" : "its-loss",
-                    .description = "two numbers of two",
-                    .task = TaskKind::regress,
-                    .input = {2},
-                    .classes = 2,
-                    .build = build,
-                    .objectives = [own](const ModelSpec&) {
-                      return std::vector<Objective>{{.own_loss = own}};
-                    }});
-  RunConfig config = regression();
+    models::register_model({.name = own ? "own-loss" : "its-loss",
+                            .description = "two numbers of two",
+                            .task = models::TaskKind::regress,
+                            .input = {2},
+                            .classes = 2,
+                            .build = build,
+                            .objectives = [own](const models::ModelSpec&) {
+                              return std::vector<models::Objective>{{.own_loss = own}};
+                            }});
+  config::RunConfig config = regression();
   config.model.layer.clear();
   const Temperatures data;
   for (const int ranks : {1, 2, 3}) {
     std::vector<double> losses;
     for (const char* name : {"own-loss", "its-loss"}) {
       config.model.name = name;
-      const ModelSpec model = model_spec(config, data, 2);
+      const models::ModelSpec model = model_spec(config, data, 2);
       std::atomic<double> loss{};
       comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
-        const CpuBackend backend;
-        SplitSettings split;
-        split.grid = PartGrid({}, 1, ranks, communicator.rank());
+        const backend::CpuBackend backend;
+        split::SplitSettings split;
+        split.grid = split::PartGrid({}, 1, ranks, communicator.rank());
         const auto network = compile_evaluation(model, split, backend, communicator);
         Weights weights(network->plan.variables, 1);
         weights.initialise(1);
@@ -197,4 +198,4 @@ TEST(Units, AreKeptWithWhatWasLearned) {
             "normalise mean 280 0.5 std 12 2");
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -17,7 +17,7 @@
 #include "tutti/train/settings/specs.h"
 #include "tutti/train/settings/sync_scheme.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 void require_relation(bool good, std::string_view what) {
@@ -25,8 +25,8 @@ void require_relation(bool good, std::string_view what) {
 }
 
 /// Parses values that have parsers elsewhere, so that a wrong word is found before anything starts.
-void require_words(const RunConfig& config) {
-  const CommSection& comm = config.comm;
+void require_words(const config::RunConfig& config) {
+  const config::CommSection& comm = config.comm;
   for (const std::string& text : config.data.transforms) data::parse_steps(text);
   data::parse_field_lines(config.data.fields);
   if (config.model.library.empty()) (void)goal_of(config);  // else models are not known yet
@@ -43,7 +43,7 @@ void require_words(const RunConfig& config) {
         [](const std::string& text) { comm::algorithm_named(text); });
 }
 
-void require_arrays(const DataSection& data) {
+void require_arrays(const config::DataSection& data) {
   const bool given = !data.fields.empty() || !data.train_files.empty() ||
                      !data.validation_files.empty() || !data.test_files.empty() ||
                      !data.statistics.empty();
@@ -56,7 +56,7 @@ void require_arrays(const DataSection& data) {
     return require_relation(data.fields.empty() && data.statistics.empty(),
                             "data.dataset = \"clicks\" has neither data.fields nor "
                             "data.statistics: its fields are dense, label and categories");
-  if (is_text(data))
+  if (config::is_text(data))
     return require_relation(
         data.fields.empty() && data.statistics.empty() && data.classes == 0,
         "data.dataset = \"text\" and \"tokens\" have neither data.fields nor data.statistics nor "
@@ -76,13 +76,13 @@ void require_arrays(const DataSection& data) {
                    "of the field");
 }
 
-void require_length_data_and_schedule(const RunConfig& c) {
+void require_length_data_and_schedule(const config::RunConfig& c) {
   require_relation(c.run.epochs > 0 || c.run.max_steps > 0,
                    "run.epochs and run.max_steps are both 0: nothing would end the run, give one");
   require_arrays(c.data);
   require_relation(c.schedule.warmup_epochs == 0 || c.schedule.warmup_steps == 0,
                    "schedule.warmup_epochs and schedule.warmup_steps: give one of the two");
-  require_relation(c.schedule.name != ScheduleKind::steps || !c.schedule.milestones.empty(),
+  require_relation(c.schedule.name != config::ScheduleKind::steps || !c.schedule.milestones.empty(),
                    "schedule.name = \"steps\" needs schedule.milestones");
   require_relation(c.data.validation < 1 || c.data.validation == std::floor(c.data.validation),
                    "data.validation is a fraction below 1 or a whole number of samples");
@@ -91,10 +91,10 @@ void require_length_data_and_schedule(const RunConfig& c) {
                    "more");
   require_relation(c.run.patience == 0 || c.run.eval_every > 0,
                    "run.patience counts evaluations: it needs run.eval_every above 0");
-  require_relation(c.schedule.name != ScheduleKind::plateau || c.run.eval_every > 0,
+  require_relation(c.schedule.name != config::ScheduleKind::plateau || c.run.eval_every > 0,
                    "schedule.name = \"plateau\" looks at evaluations: it needs run.eval_every "
                    "above 0");
-  require_relation(c.schedule.factors.empty() || c.schedule.name == ScheduleKind::steps,
+  require_relation(c.schedule.factors.empty() || c.schedule.name == config::ScheduleKind::steps,
                    "schedule.factors needs schedule.name = \"steps\"");
   require_relation(
       c.schedule.factors.empty() || c.schedule.factors.size() == c.schedule.milestones.size(),
@@ -109,7 +109,7 @@ void require_patterns(std::string_view key, std::span<const std::string> pattern
                    fmt::format("{} has an empty pattern: it would match nothing", key));
 }
 
-void require_model(const ModelSection& model) {
+void require_model(const config::ModelSection& model) {
   require_relation(model.name != "layers" || !model.layer.empty(),
                    "model.name = \"layers\" needs layers: write [[model.layer]] for each");
   require_relation(model.name == "layers" || model.layer.empty(),
@@ -125,28 +125,29 @@ void require_model(const ModelSection& model) {
                    "model.weights_except needs model.weights: without it all weights are new");
 }
 
-void require_optimizer(const OptimizerSection& optimizer) {
+void require_optimizer(const config::OptimizerSection& optimizer) {
   require_relation(
-      !optimizer.nesterov || (optimizer.name == OptimizerKind::sgd && optimizer.momentum > 0),
+      !optimizer.nesterov ||
+          (optimizer.name == config::OptimizerKind::sgd && optimizer.momentum > 0),
       "optimizer.nesterov = true needs optimizer.name = \"sgd\" and optimizer.momentum > 0");
   require_relation(optimizer.ema > 0 || optimizer.ema_from == 0,
                    "optimizer.ema_from needs optimizer.ema: without it nothing is averaged");
   require_relation(optimizer.beta1 < 1 && optimizer.beta2 < 1,
                    "optimizer.beta1 and optimizer.beta2 must be below 1");
-  require_relation(optimizer.clip_value == 0 || (optimizer.name != OptimizerKind::lars &&
-                                                 optimizer.name != OptimizerKind::lamb),
+  require_relation(optimizer.clip_value == 0 || (optimizer.name != config::OptimizerKind::lars &&
+                                                 optimizer.name != config::OptimizerKind::lamb),
                    "optimizer.clip_value is not for lars and lamb: they follow the norm of each "
                    "parameter's gradient");
   require_relation(optimizer.rho < 1, "optimizer.rho must be below 1");
   require_relation(
-      optimizer.eps > 0 || optimizer.name == OptimizerKind::sgd ||
-          optimizer.name == OptimizerKind::lars,
+      optimizer.eps > 0 || optimizer.name == config::OptimizerKind::sgd ||
+          optimizer.name == config::OptimizerKind::lars,
       "optimizer.eps must be above 0 for adam, adamw and lamb: a weight whose gradient has "
       "always been 0 would become 0 / 0");
 }
 
-void require_tracing(const RunConfig& c) {
-  const TracingSection& tracing = c.tracing;
+void require_tracing(const config::RunConfig& c) {
+  const config::TracingSection& tracing = c.tracing;
   require_relation(tracing.fov.size() == 3 && tracing.deltas.size() == 3,
                    "tracing.fov and tracing.deltas have three numbers each: along z, y and x");
   for (size_t a = 0; a < 3; ++a) {
@@ -168,7 +169,7 @@ void require_tracing(const RunConfig& c) {
 }
 
 /// Refuses settings that ranks which share layers do not support yet.
-void require_tensor(const RunConfig& c) {
+void require_tensor(const config::RunConfig& c) {
   require_relation(c.parallel.tensor > 1 || !c.parallel.sequence,
                    "parallel.sequence is for ranks that share layers: set parallel.tensor, or "
                    "leave it out");
@@ -187,8 +188,8 @@ void require_tensor(const RunConfig& c) {
          "ranks cannot share its fields of view");
 }
 
-void require_compression(const CommSection& comm) {
-  const CompressionPolicy compression = compression_policy(comm);
+void require_compression(const config::CommSection& comm) {
+  const exchange::CompressionPolicy compression = config::compression_policy(comm);
   require_relation(comm.compression_ramp_steps == 0 || !compression.compression.compresses() ||
                        compression.compression.sparse(),
                    "comm.compression_ramp_steps raises the share of elements left out: it needs "
@@ -198,7 +199,7 @@ void require_compression(const CommSection& comm) {
 
 }  // namespace
 
-void validate(const RunConfig& config) {
+void validate(const config::RunConfig& config) {
   require_words(config);
   require_length_data_and_schedule(config);
   require_model(config.model);
@@ -211,4 +212,4 @@ void validate(const RunConfig& config) {
   (void)parse_slow(config.run);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

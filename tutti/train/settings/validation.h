@@ -3,10 +3,10 @@
 
 #include "tutti/config/config.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Checks relations that one row of the table cannot express (an end of the run is given,
 /// milestones rise, crop needs pad, ...). Throws ConfigError naming the keys.
-void validate(const RunConfig& config);
+void validate(const config::RunConfig& config);
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -9,7 +9,7 @@
 #include "tutti/base/numeric/tree_sum.h"
 #include "tutti/exchange/average.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Each lane has its own sum, so that the compiler can vectorise the loop.
@@ -62,15 +62,15 @@ void NoiseAverage::restore(const std::string& name, const std::map<std::string, 
   weight_ = metrics.at(name + ".weight");
 }
 
-NoiseMeter::NoiseMeter(comm::Communicator& communicator, const ReplicaMap& micro_batches,
-                       const Variables& variables, const BucketLayout& layout,
+NoiseMeter::NoiseMeter(comm::Communicator& communicator, const exchange::ReplicaMap& micro_batches,
+                       const plan::Variables& variables, const exchange::BucketLayout& layout,
                        const NoiseSettings& settings)
     : communicator_(communicator), micro_batches_(micro_batches), layout_(layout),
       settings_(settings), due_(layout.buckets.size(), 0) {
   CHECK(micro_batches.replicas() > 1 && settings.every > 0, "{} batches a step",
         micro_batches.replicas());
   size_t blocks = 0;
-  for (const Variable& variable : variables.parameters) {
+  for (const plan::Variable& variable : variables.parameters) {
     if (!variables.is_trained(variable)) continue;
     const size_t floats = variable.desc.bytes() / sizeof(float);
     const auto count = static_cast<size_t>(tutti::sum_blocks(static_cast<int64_t>(floats)));
@@ -79,8 +79,9 @@ NoiseMeter::NoiseMeter(comm::Communicator& communicator, const ReplicaMap& micro
     blocks += count;
   }
   for (size_t b = 0; b < layout.buckets.size(); ++b)
-    mine_.push_back(shard_bounds(layout, static_cast<int>(b),
-                                 communicator.size())[static_cast<size_t>(communicator.rank())]);
+    mine_.push_back(
+        exchange::shard_bounds(layout, static_cast<int>(b),
+                               communicator.size())[static_cast<size_t>(communicator.rank())]);
   scratch_.resize(blocks);
   large_.resize(blocks);
   all_large_.resize(blocks);
@@ -100,9 +101,9 @@ void NoiseMeter::begin_step(int64_t step) {
 }
 
 /// Writes to scratch_: squares for the bucket's blocks in this part of it, and 0 for others.
-void NoiseMeter::square_blocks(int bucket, const float* arena, const Shard& part) {
+void NoiseMeter::square_blocks(int bucket, const float* arena, const exchange::Shard& part) {
   constexpr auto kBlock = static_cast<size_t>(kSumBlock);
-  const Bucket& whole = layout_.buckets[static_cast<size_t>(bucket)];
+  const exchange::Bucket& whole = layout_.buckets[static_cast<size_t>(bucket)];
   for (const int index : whole.members) {
     const Member& member = members_[static_cast<size_t>(index)];
     constexpr size_t kTogether = 64;  // blocks per thread at a time
@@ -125,7 +126,7 @@ double NoiseMeter::of_member(const Member& member, const double* blocks) const {
 
 void NoiseMeter::add_micro_batch(int local_micro_batch, int bucket, const float* arena) {
   if (!measuring_) return;
-  const Bucket& whole = layout_.buckets[static_cast<size_t>(bucket)];
+  const exchange::Bucket& whole = layout_.buckets[static_cast<size_t>(bucket)];
   square_blocks(bucket, arena, {0, whole.bytes});
   double* const row = small_.data() + static_cast<size_t>(local_micro_batch) * members_.size();
   for (const int index : whole.members)
@@ -135,7 +136,7 @@ void NoiseMeter::add_micro_batch(int local_micro_batch, int bucket, const float*
 
 void NoiseMeter::add_sum(int bucket, const float* sum) {
   if (!std::exchange(due_[static_cast<size_t>(bucket)], 0)) return;
-  const Bucket& whole = layout_.buckets[static_cast<size_t>(bucket)];
+  const exchange::Bucket& whole = layout_.buckets[static_cast<size_t>(bucket)];
   square_blocks(bucket, sum - whole.begin / sizeof(float), mine_[static_cast<size_t>(bucket)]);
   for (const int index : whole.members) {
     const Member& member = members_[static_cast<size_t>(index)];
@@ -156,7 +157,8 @@ NoiseMeter::Reading NoiseMeter::read() {
   std::vector<double> sums(static_cast<size_t>(micro_batches_.local_count()) * width);
   for (size_t i = 0; i < small_.size(); ++i)
     sums[settings_.layers ? i : i / members_.size()] += small_[i];
-  const Reading result = reading(sum_over_replicas(communicator_, micro_batches_, sums, width));
+  const Reading result =
+      reading(exchange::sum_over_replicas(communicator_, micro_batches_, sums, width));
   std::ranges::fill(small_, 0.0);
   std::ranges::fill(large_, 0.0);
   measured_ = 0;
@@ -186,4 +188,4 @@ NoiseMeter::Reading NoiseMeter::reading(std::span<const double> small) {
   return result;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -21,7 +21,7 @@
 #include "tutti/exchange/shard.h"
 #include "tutti/plan/variables.h"
 
-namespace tutti {
+namespace tutti::train {
 
 struct NoiseEstimate {
   double signal = 0, noise = 0;
@@ -64,8 +64,9 @@ class NoiseMeter {
  public:
   /// Collective. `micro_batches` maps them, at least two. All arguments must outlive this
   /// object.
-  NoiseMeter(comm::Communicator& communicator, const ReplicaMap& micro_batches,
-             const Variables& variables, const BucketLayout& layout, const NoiseSettings& settings);
+  NoiseMeter(comm::Communicator& communicator, const exchange::ReplicaMap& micro_batches,
+             const plan::Variables& variables, const exchange::BucketLayout& layout,
+             const NoiseSettings& settings);
 
   void begin_step(int64_t step);
   /// Takes a complete bucket of a local micro-batch in `arena`, before it is added to others.
@@ -94,16 +95,16 @@ class NoiseMeter {
     size_t block;  // index of its first block
     size_t blocks;
   };
-  void square_blocks(int bucket, const float* arena, const Shard& part);
+  void square_blocks(int bucket, const float* arena, const exchange::Shard& part);
   double of_member(const Member& member, const double* blocks) const;
   Reading reading(std::span<const double> small);
 
   comm::Communicator& communicator_;
-  const ReplicaMap micro_batches_;
-  const BucketLayout& layout_;
+  const exchange::ReplicaMap micro_batches_;
+  const exchange::BucketLayout& layout_;
   const NoiseSettings settings_;
   std::vector<Member> members_;                     // by parameter
-  std::vector<Shard> mine_;                         // by bucket
+  std::vector<exchange::Shard> mine_;               // by bucket
   std::vector<std::string> names_;                  // their names, if they are measured separately
   std::vector<double> scratch_;                     // one sum of squares per block
   std::vector<double> small_;                       // by local micro-batch and parameter
@@ -114,4 +115,4 @@ class NoiseMeter {
   int64_t measured_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -9,7 +9,7 @@
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/exchange/exchange.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Two parameters of a quadratic problem, f(w) = |w - x|^2 / 2 with x normal around 0: the gradient
@@ -20,8 +20,8 @@ constexpr double kAt = 0.25, kSigma = 2;  // every w is the same
 double signal_of(size_t floats) { return kAt * kAt * static_cast<double>(floats); }
 double noise_of(size_t floats) { return kSigma * kSigma * static_cast<double>(floats); }
 
-Variables two_variables() {
-  Variables variables;
+plan::Variables two_variables() {
+  plan::Variables variables;
   size_t at = 0;
   for (const size_t floats : kSizes) {
     variables.parameters.push_back({.name = fmt::format("p{}", variables.parameters.size()),
@@ -34,18 +34,18 @@ Variables two_variables() {
   return variables;
 }
 
-BucketLayout layout_of(const Variables& variables, size_t bucket_bytes) {
-  std::vector<GradientEntry> entries;
-  for (const Variable& v : variables.parameters) entries.push_back({v.name, v.desc.bytes()});
-  return partition_buckets(entries, bucket_bytes);
+exchange::BucketLayout layout_of(const plan::Variables& variables, size_t bucket_bytes) {
+  std::vector<exchange::GradientEntry> entries;
+  for (const plan::Variable& v : variables.parameters) entries.push_back({v.name, v.desc.bytes()});
+  return exchange::partition_buckets(entries, bucket_bytes);
 }
 
 /// Fills in the mean gradient of `batch` samples of a micro-batch in a step.
-void fill_gradient(const Variables& variables, int64_t step, int micro_batch, int64_t batch,
+void fill_gradient(const plan::Variables& variables, int64_t step, int micro_batch, int64_t batch,
                    float* arena) {
   Rng rng(5, Purpose::test, static_cast<uint64_t>(step * 100 + micro_batch));
   const double spread = kSigma / std::sqrt(static_cast<double>(batch));
-  for (const Variable& v : variables.parameters)
+  for (const plan::Variable& v : variables.parameters)
     for (size_t i = 0; i < v.desc.bytes() / sizeof(float); ++i)
       arena[v.offset / sizeof(float) + i] =
           static_cast<float>(kAt - spread * static_cast<double>(rng.normal()));
@@ -59,13 +59,13 @@ struct Problem {
 };
 
 NoiseMeter::Reading measure(const Problem& problem) {
-  const Variables variables = two_variables();
-  const BucketLayout layout = layout_of(variables, problem.bucket_bytes);
+  const plan::Variables variables = two_variables();
+  const exchange::BucketLayout layout = layout_of(variables, problem.bucket_bytes);
   NoiseMeter::Reading result;
   std::mutex lock;
   comm::run_ranks(problem.ranks, [&](comm::Communicator& communicator) {
-    const ReplicaMap map(problem.micro_batches, problem.ranks, communicator.rank());
-    GradientExchange exchange(communicator, map, layout, {.sharded = problem.sharded});
+    const exchange::ReplicaMap map(problem.micro_batches, problem.ranks, communicator.rank());
+    exchange::GradientExchange exchange(communicator, map, layout, {.sharded = problem.sharded});
     NoiseMeter meter(
         communicator, map, variables, layout,
         {.every = problem.every, .layers = true, .micro_batch_samples = problem.batch});
@@ -152,4 +152,4 @@ TEST(NoiseAverage, IsTheMeanOfEqualEstimatesAndForgetsOldOnes) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::train

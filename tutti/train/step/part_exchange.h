@@ -9,19 +9,19 @@
 #include "tutti/plan/executor.h"
 #include "tutti/split/grid.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Not thread-safe; used by the thread that uses the communicator.
-class PartExchange final : public Exchanges {
+class PartExchange final : public plan::Exchanges {
  public:
   /// Plan, executor and communicator must outlive this object; the executor's memory must not move.
-  PartExchange(comm::Communicator& communicator, const PartGrid& grid, const Plan& plan,
-               const Executor& executor);
+  PartExchange(comm::Communicator& communicator, const split::PartGrid& grid,
+               const plan::Plan& plan, const plan::Executor& executor);
 
   void start(int exchange) override;
   bool done(int exchange) override;
   /// Throws CommError after the time-out.
-  ExchangeOutput finish(int exchange) override;
+  plan::ExchangeOutput finish(int exchange) override;
   void poll() override { communicator_.progress(); }
   /// Returns the seconds blocked in finish(), since the construction.
   double exposed_seconds() const { return exposed_; }
@@ -31,11 +31,11 @@ class PartExchange final : public Exchanges {
  private:
   struct Bound {
     comm::MessageOperation* message;
-    Place place;
+    plan::Place place;
     size_t bytes;
   };
   struct Copy {
-    Place from, to;
+    plan::Place from, to;
     size_t bytes;
   };
   struct Exchange {
@@ -44,8 +44,8 @@ class PartExchange final : public Exchanges {
     std::vector<Copy> to_self;  // copies within this rank
   };
   comm::Communicator& communicator_;
-  const Executor& executor_;
-  void plan_exchanges(const PartGrid& grid, const Plan& plan, int arena);
+  const plan::Executor& executor_;
+  void plan_exchanges(const split::PartGrid& grid, const plan::Plan& plan, int arena);
   Exchange& exchange_of(int exchange) {
     return exchanges_[static_cast<size_t>(executor_.arena())][static_cast<size_t>(exchange)];
   }
@@ -54,4 +54,4 @@ class PartExchange final : public Exchanges {
   size_t bytes_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

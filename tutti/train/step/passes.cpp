@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <cstring>
 
-namespace tutti {
+namespace tutti::train {
 
-Passes::Passes(const Network& network, Executor& executor, StepExchange& exchange, int stages,
+Passes::Passes(const Network& network, plan::Executor& executor, StepExchange& exchange, int stages,
                int batches)
     : network_(network), executor_(executor), exchange_(exchange), whole_(stages == 1),
       batches_(batches), turning_(static_cast<size_t>(network.training.turning)),
       bands_(network.training.bands.size()), under_way_(static_cast<size_t>(executor.arenas())) {
   if (whole_ || is_last()) return;
   for (UnderWay& each : under_way_)
-    for (const GraphInput& input : network.inputs)
+    for (const models::GraphInput& input : network.inputs)
       each.inputs.emplace_back(network.training.desc(input.value).bytes());
 }
 
@@ -32,7 +32,7 @@ void Passes::begin() {
   }
 }
 
-void Passes::run_whole(int place, const StepInfo& info, ReplicaState replica,
+void Passes::run_whole(int place, const backend::StepInfo& info, plan::ReplicaState replica,
                        std::span<void* const> batch) {
   for (size_t i = 0; i < batch.size(); ++i)
     executor_.bind_input(network_.inputs[i].value, batch[i]);
@@ -43,7 +43,7 @@ void Passes::run_whole(int place, const StepInfo& info, ReplicaState replica,
   packed_ = replica.parameters;
 }
 
-void Passes::run(int place, const StepInfo& info, const ReplicaState& replica,
+void Passes::run(int place, const backend::StepInfo& info, const plan::ReplicaState& replica,
                  std::span<void* const> batch) {
   if (whole_) return run_whole(place, info, replica, batch);
   UnderWay& here = arena_of(place);
@@ -52,7 +52,7 @@ void Passes::run(int place, const StepInfo& info, const ReplicaState& replica,
   for (size_t i = 0; i < batch.size(); ++i) {
     void* tensor = batch[i];
     if (!here.inputs.empty()) {
-      Buffer& kept = here.inputs[i];
+      device::Buffer& kept = here.inputs[i];
       std::memcpy(kept.data(), tensor, kept.bytes());
       tensor = kept.data();
     }
@@ -86,4 +86,4 @@ void Passes::end() {
   while (!whole_ && back_ < batches_) go_back(back_);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

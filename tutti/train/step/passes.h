@@ -13,14 +13,14 @@
 #include "tutti/train/network/network.h"
 #include "tutti/train/step/step_exchange.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Not thread-safe; all arguments must outlive this object.
 class Passes {
  public:
   /// `stages`: number of ranks that share the layers. `batches`: number per step; as many may be in
   /// flight as the executor has arenas.
-  Passes(const Network& network, Executor& executor, StepExchange& exchange, int stages,
+  Passes(const Network& network, plan::Executor& executor, StepExchange& exchange, int stages,
          int batches);
 
   /// Begins a gradient: messages of earlier stages for the first micro-batches may arrive from now
@@ -29,7 +29,7 @@ class Passes {
   /// Runs the forward pass of a micro-batch, in their order, and its backward pass if this rank has
   /// the last layer. `place` is its index in the gradient. Results remain until go_on(). `batch` is
   /// only needed during the call.
-  void run(int place, const StepInfo& info, const ReplicaState& replica,
+  void run(int place, const backend::StepInfo& info, const plan::ReplicaState& replica,
            std::span<void* const> batch);
   /// Call after run(): runs the backward pass of the oldest micro-batch if no arena is free for
   /// another.
@@ -44,18 +44,18 @@ class Passes {
  private:
   /// A micro-batch in flight, by its arena.
   struct UnderWay {
-    StepInfo info;
-    ReplicaState replica;
-    std::vector<Buffer> inputs;  // for a later backward pass; else empty
+    backend::StepInfo info;
+    plan::ReplicaState replica;
+    std::vector<device::Buffer> inputs;  // for a later backward pass; else empty
   };
-  void run_whole(int place, const StepInfo& info, ReplicaState replica,
+  void run_whole(int place, const backend::StepInfo& info, plan::ReplicaState replica,
                  std::span<void* const> batch);
   UnderWay& arena_of(int place);
   bool is_last() const { return turning_ == bands_; }
   void go_back(int place);
 
   const Network& network_;
-  Executor& executor_;
+  plan::Executor& executor_;
   StepExchange& exchange_;
   const bool whole_;  // this rank has all layers
   const int batches_;
@@ -65,4 +65,4 @@ class Passes {
   const void* packed_ = nullptr;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -20,15 +20,15 @@
 #include "tutti/models/registry.h"
 #include "tutti/train/step/training_step.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr int kPipelineSteps = 3;
 
 struct PipelineRun {
-  ModelSpec model;
+  models::ModelSpec model;
   int stages = 1, replicas = 1, micro_batches = 4, threads = 1;
-  PipelineOrder order = PipelineOrder::one_f_one_b;
+  split::PipelineOrder order = split::PipelineOrder::one_f_one_b;
   std::vector<std::string> freeze{};
   int late = -1;  ///< a rank that is slow
 };
@@ -43,9 +43,9 @@ struct TrainedStages {
 class StageBatch {
  public:
   StageBatch(const Network& network, int step, int micro_batch) {
-    for (const GraphInput& input : network.inputs) {
+    for (const models::GraphInput& input : network.inputs) {
       const TensorDesc& desc = network.training.desc(input.value);
-      Buffer& buffer = buffers_.emplace_back(desc.bytes());
+      device::Buffer& buffer = buffers_.emplace_back(desc.bytes());
       uint64_t field = 0;
       for (const char c : input.field) field = field * 31 + static_cast<uint64_t>(c);
       Rng rng(field, Purpose::test, static_cast<uint64_t>(step * 1000 + micro_batch));
@@ -61,13 +61,13 @@ class StageBatch {
   std::span<void* const> tensors() const { return tensors_; }
 
  private:
-  std::vector<Buffer> buffers_;
+  std::vector<device::Buffer> buffers_;
   std::vector<void*> tensors_;
 };
 
 void collect_variables(const Weights& weights, TrainedStages& trained) {
-  for (const NamedTensor& tensor :
-       materialise(weights.model_tensors(weights.parameters(), weights.statistics(0)))) {
+  for (const keep::NamedTensor& tensor :
+       keep::materialise(weights.model_tensors(weights.parameters(), weights.statistics(0)))) {
     const auto* x = reinterpret_cast<const float*>(tensor.bytes.data());
     trained.variables[tensor.name].assign(x, x + tensor.desc.elements());
   }
@@ -82,10 +82,10 @@ TrainedStages train_stages(const PipelineRun& run) {
   std::mutex mutex;
   comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
     communicator.set_timeout(kHangSeconds);
-    const PartGrid grid({}, 1, ranks, communicator.rank(), run.stages);
+    const split::PartGrid grid({}, 1, ranks, communicator.rank(), run.stages);
     TrainingStepSpec spec{.network = {},
                           .exchange = {},
-                          .map = ReplicaMap(run.replicas, grid.groups(), grid.group()),
+                          .map = exchange::ReplicaMap(run.replicas, grid.groups(), grid.group()),
                           .grid = grid,
                           .accumulate = run.micro_batches,
                           .order = run.order,
@@ -94,9 +94,9 @@ TrainedStages train_stages(const PipelineRun& run) {
     spec.network.training.optimizer.momentum = 0.9;
     spec.network.training.freeze = run.freeze;
     spec.network.training.split.threads = run.threads;
-    spec.network.plan.layout = ActivationLayout::last;
+    spec.network.plan.layout = config::ActivationLayout::last;
     spec.network.plan.measure = false;
-    const CpuBackend backend;
+    const backend::CpuBackend backend;
     TrainingStep step(spec, backend, communicator);
     step.start();
     for (int s = 0; s < kPipelineSteps; ++s) {
@@ -143,8 +143,8 @@ double stages_apart(const TrainedStages& a, const TrainedStages& b) {
   return most;
 }
 
-ModelSpec staged_resnet() {
-  ModelSpec model;
+models::ModelSpec staged_resnet() {
+  models::ModelSpec model;
   model.name = "resnet8";
   model.input = {3, 12, 12};
   model.width = 8;
@@ -152,8 +152,8 @@ ModelSpec staged_resnet() {
   return model;
 }
 
-ModelSpec staged_mlp() {
-  ModelSpec model;
+models::ModelSpec staged_mlp() {
+  models::ModelSpec model;
   model.name = "mlp";
   model.input = {3, 8, 8};
   model.hidden = {32, 24, 16};
@@ -162,7 +162,7 @@ ModelSpec staged_mlp() {
 }
 
 /// The embedding is also the output layer: the first stage and the last one have it.
-ModelSpec staged_gpt2() {
+models::ModelSpec staged_gpt2() {
   return {.name = "gpt2",
           .input = {8},
           .input_field = "tokens",
@@ -183,10 +183,11 @@ size_t sum_of_bytes(const std::vector<size_t>& of_ranks) {
 }  // namespace
 
 TEST(Pipeline, StagesTakeTheStepsOfOneRank) {
-  for (const ModelSpec& model : {staged_resnet(), staged_mlp(), staged_gpt2()}) {
+  for (const models::ModelSpec& model : {staged_resnet(), staged_mlp(), staged_gpt2()}) {
     const TrainedStages serial = train_stages({.model = model});
     for (const int stages : {2, 3})
-      for (const PipelineOrder order : {PipelineOrder::one_f_one_b, PipelineOrder::gpipe}) {
+      for (const split::PipelineOrder order :
+           {split::PipelineOrder::one_f_one_b, split::PipelineOrder::gpipe}) {
         const TrainedStages piped =
             train_stages({.model = model, .stages = stages, .order = order});
         EXPECT_LT(stages_apart(piped, serial), 1e-5)
@@ -200,12 +201,12 @@ TEST(Pipeline, TheSameStagesGiveTheSameBitsInBothOrders) {
   const TrainedStages once = train_stages(run);
   EXPECT_EQ(train_stages(run).variables, once.variables);
   PipelineRun other = run;
-  other.order = PipelineOrder::gpipe;
+  other.order = split::PipelineOrder::gpipe;
   EXPECT_EQ(train_stages(other).variables, once.variables);
 }
 
 TEST(Pipeline, GradientsOfAStageAreSummedOverReplicas) {
-  for (const ModelSpec& model : {staged_resnet(), staged_gpt2()}) {
+  for (const models::ModelSpec& model : {staged_resnet(), staged_gpt2()}) {
     const TrainedStages serial = train_stages({.model = model, .replicas = 2, .micro_batches = 2});
     const TrainedStages piped =
         train_stages({.model = model, .stages = 2, .replicas = 2, .micro_batches = 2});
@@ -216,7 +217,7 @@ TEST(Pipeline, GradientsOfAStageAreSummedOverReplicas) {
 // Updates of large parameters have bands of their own, after the band that waits for activations:
 // before that, each stage must have sent its part of a shared parameter's gradient.
 TEST(Pipeline, LargeSharedParametersAndALateRank) {
-  ModelSpec model = staged_gpt2();
+  models::ModelSpec model = staged_gpt2();
   model.classes = 2048;  // 1 MiB
   model.width = 128;
   model.heads = 4;
@@ -248,7 +249,7 @@ TEST(Pipeline, FrozenLayersAndThreads) {
 }
 
 TEST(Pipeline, AStageKeepsItsOwnAlone) {
-  ModelSpec model = staged_mlp();
+  models::ModelSpec model = staged_mlp();
   model.hidden = {256, 256, 256, 256};
   const TrainedStages serial = train_stages({.model = model}),
                       piped = train_stages({.model = model, .stages = 4, .micro_batches = 8});
@@ -259,10 +260,10 @@ TEST(Pipeline, AStageKeepsItsOwnAlone) {
 TEST(Pipeline, KeepsActivationsOfSMinusStageMicroBatches) {
   const PipelineRun run{.model = staged_resnet(), .stages = 2, .micro_batches = 6};
   PipelineRun gpipe = run;
-  gpipe.order = PipelineOrder::gpipe;
+  gpipe.order = split::PipelineOrder::gpipe;
   const TrainedStages few = train_stages(run), all = train_stages(gpipe);
   EXPECT_LT(2 * few.memory[0], all.memory[0]);
   EXPECT_EQ(few.memory[1], all.memory[1]);
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

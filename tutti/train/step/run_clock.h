@@ -4,7 +4,7 @@
 #include <chrono>
 #include <optional>
 
-namespace tutti {
+namespace tutti::train {
 
 /// Seconds of training steps, by the rank's activity. Compute is the time of the plan's run without
 /// the waits in it.
@@ -60,4 +60,4 @@ class RunClock {
   std::optional<double> standing_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

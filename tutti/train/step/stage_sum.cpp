@@ -5,21 +5,21 @@
 
 #include <fmt/format.h>
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 constexpr int kSumTag = 14'100;  // after the tags of a stage's exchanges
 
 /// The variable, alone in an arena.
-Variable at_its_beginning(Variable variable) {
+plan::Variable at_its_beginning(plan::Variable variable) {
   variable.offset = 0;
   return variable;
 }
 
 }  // namespace
 
-StageSum::StageSum(comm::Communicator& communicator, const PartGrid& grid,
-                   const SharedParameter& shared, const Variable& variable)
+StageSum::StageSum(comm::Communicator& communicator, const split::PartGrid& grid,
+                   const split::SharedParameter& shared, const plan::Variable& variable)
     : variable_(variable), sum_(variable.desc.bytes()) {
   const auto floats = static_cast<size_t>(variable.desc.elements());
   for (const int stage : shared.stages) {
@@ -41,8 +41,8 @@ StageSum::StageSum(comm::Communicator& communicator, const PartGrid& grid,
 void StageSum::begin(const float* own) {
   if (under_way_) return;
   under_way_ = true;
-  export_plain(at_its_beginning(variable_), reinterpret_cast<const std::byte*>(own),
-               parts_[me_].data());
+  plan::export_plain(at_its_beginning(variable_), reinterpret_cast<const std::byte*>(own),
+                     parts_[me_].data());
   for (const auto& message : messages_) message->start();
 }
 
@@ -59,9 +59,9 @@ const std::byte* StageSum::wait(const float* own) {
   std::vector<float>& all = parts_.front();
   for (size_t i = 1; i < parts_.size(); ++i)
     for (size_t k = 0; k < all.size(); ++k) all[k] += parts_[i][k];
-  import_plain(at_its_beginning(variable_), all.data(), sum_.data());
+  plan::import_plain(at_its_beginning(variable_), all.data(), sum_.data());
   under_way_ = false;
   return sum_.data();
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -13,14 +13,14 @@
 #include "tutti/split/grid.h"
 #include "tutti/split/stages.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Not thread-safe; used by the thread that uses the communicator.
 class StageSum {
  public:
   /// `variable` is this stage's; it must outlive this object.
-  StageSum(comm::Communicator& communicator, const PartGrid& grid, const SharedParameter& shared,
-           const Variable& variable);
+  StageSum(comm::Communicator& communicator, const split::PartGrid& grid,
+           const split::SharedParameter& shared, const plan::Variable& variable);
 
   /// Sends this stage's part, unless it was sent in this step already. `own` is its sum, laid out
   /// like the variable, and must stay unchanged until wait(). Never blocks.
@@ -35,13 +35,13 @@ class StageSum {
   double exposed_seconds() const { return exposed_; }
 
  private:
-  const Variable& variable_;
+  const plan::Variable& variable_;
   size_t me_ = 0;                          // index among the stages that have it
   std::vector<std::vector<float>> parts_;  // each stage's part, plain
   std::vector<std::unique_ptr<comm::MessageOperation>> messages_;
-  Buffer sum_;
+  device::Buffer sum_;
   bool under_way_ = false;
   double exposed_ = 0;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

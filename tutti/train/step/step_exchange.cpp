@@ -11,7 +11,7 @@
 #include "tutti/train/network/nonfinite.h"
 #include "tutti/train/network/optimizer.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Returns the name of a trial's step in a checkpoint's numbers.
@@ -21,8 +21,8 @@ std::string trial_number(int step) { return fmt::format("compression_trial_{:02}
 
 }  // namespace
 
-StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& map,
-                           const Network& network, const ExchangeSettings& settings,
+StepExchange::StepExchange(comm::Communicator& communicator, const exchange::ReplicaMap& map,
+                           const Network& network, const exchange::ExchangeSettings& settings,
                            int steps_compared)
     : communicator_(communicator), network_(network),
       gradients_(communicator, map, network.buckets, settings),
@@ -35,32 +35,33 @@ StepExchange::StepExchange(comm::Communicator& communicator, const ReplicaMap& m
 }
 
 void StepExchange::find_kinds() {
-  const Plan& plan = network_.training;
-  for (const PlanExchange& exchange : plan.exchanges) {
-    const Op& op = *plan.graph.nodes()[static_cast<size_t>(exchange.node)].op;
+  const plan::Plan& plan = network_.training;
+  for (const plan::PlanExchange& exchange : plan.exchanges) {
+    const graph::Op& op = *plan.graph.nodes()[static_cast<size_t>(exchange.node)].op;
     Made& made = made_.emplace_back(Made{exchange.kind, exchange.bucket});
-    if (made.kind == ExchangeKind::norms) {
+    if (made.kind == plan::ExchangeKind::norms) {
       made.index = static_cast<int>(norm_counts_.size());
       norm_counts_.push_back(static_cast<size_t>(exchange.in_desc[0].elements()));
-    } else if (made.kind == ExchangeKind::parts) {
-      CHECK(dynamic_cast<const ExchangeParts*>(&op), "nobody makes the exchange {}", op.name());
-    } else if (const auto* sum = dynamic_cast<const AllReduceGradients*>(&op)) {
+    } else if (made.kind == plan::ExchangeKind::parts) {
+      CHECK(dynamic_cast<const ops::ExchangeParts*>(&op), "nobody makes the exchange {}",
+            op.name());
+    } else if (const auto* sum = dynamic_cast<const ops::AllReduceGradients*>(&op)) {
       CHECK(sum->sharded() == settings_.sharded, "the plan's buckets are {}sharded",
             sum->sharded() ? "" : "not ");
     }
   }
 }
 
-void StepExchange::add_stages(comm::Communicator& communicator, const PartGrid& grid) {
-  const std::vector<Variable>& parameters = network_.training.variables.parameters;
-  for (const SharedParameter& shared : network_.shared) {
-    const auto at = std::ranges::find(parameters, shared.name, &Variable::name);
+void StepExchange::add_stages(comm::Communicator& communicator, const split::PartGrid& grid) {
+  const std::vector<plan::Variable>& parameters = network_.training.variables.parameters;
+  for (const split::SharedParameter& shared : network_.shared) {
+    const auto at = std::ranges::find(parameters, shared.name, &plan::Variable::name);
     const int bucket = network_.buckets.bucket_of[static_cast<size_t>(at - parameters.begin())];
     stage_sums_[bucket] = std::make_unique<StageSum>(communicator, grid, shared, *at);
   }
 }
 
-void StepExchange::attach(Executor& executor, PartExchange& parts, SliceRanks* slices) {
+void StepExchange::attach(plan::Executor& executor, PartExchange& parts, SliceRanks* slices) {
   executor_ = &executor;
   parts_ = &parts;
   slices_ = slices;
@@ -69,7 +70,7 @@ void StepExchange::attach(Executor& executor, PartExchange& parts, SliceRanks* s
 }
 
 std::span<float> StepExchange::norms_at(int exchange) const {
-  const PlanExchange& norms = network_.training.exchanges[static_cast<size_t>(exchange)];
+  const plan::PlanExchange& norms = network_.training.exchanges[static_cast<size_t>(exchange)];
   return {reinterpret_cast<float*>(executor_->address(norms.out[0])),
           static_cast<size_t>(norms.out_desc[0].elements())};
 }
@@ -77,45 +78,45 @@ std::span<float> StepExchange::norms_at(int exchange) const {
 void StepExchange::start(int exchange) {
   const Made& made = made_[static_cast<size_t>(exchange)];
   switch (made.kind) {
-    case ExchangeKind::none: break;
-    case ExchangeKind::parts: return parts_->start(exchange);
-    case ExchangeKind::gradients: return start_sum(made.index);
-    case ExchangeKind::norms:
+    case plan::ExchangeKind::none: break;
+    case plan::ExchangeKind::parts: return parts_->start(exchange);
+    case plan::ExchangeKind::gradients: return start_sum(made.index);
+    case plan::ExchangeKind::norms:
       return slices_ ? slices_->start_norms(exchange, norms_at(exchange))
                      : shards_->start_norms(made.index, norms_at(exchange));
-    case ExchangeKind::weights: return shards_->updated(made.index);
+    case plan::ExchangeKind::weights: return shards_->updated(made.index);
   }
 }
 
 bool StepExchange::done(int exchange) {
   const Made& made = made_[static_cast<size_t>(exchange)];
   switch (made.kind) {
-    case ExchangeKind::none: break;
-    case ExchangeKind::parts: return parts_->done(exchange);
-    case ExchangeKind::gradients:
+    case plan::ExchangeKind::none: break;
+    case plan::ExchangeKind::parts: return parts_->done(exchange);
+    case plan::ExchangeKind::gradients:
       if (servers_) return servers_->arrived(made.index);
       if (!gradients_.arrived(made.index) || (shards_ && !shards_->all_have_read())) return false;
       if (StageSum* const sum = stage_sum(made.index))
         return sum->arrived(gradients_.result(made.index));
       return true;
-    case ExchangeKind::norms:
+    case plan::ExchangeKind::norms:
       return slices_ ? slices_->norms_done(exchange) : shards_->norms_done(made.index);
-    case ExchangeKind::weights: return shards_->gathered(made.index);
+    case plan::ExchangeKind::weights: return shards_->gathered(made.index);
   }
   return true;
 }
 
-ExchangeOutput StepExchange::finish(int exchange) {
+plan::ExchangeOutput StepExchange::finish(int exchange) {
   const Made& made = made_[static_cast<size_t>(exchange)];
   switch (made.kind) {
-    case ExchangeKind::none: break;
-    case ExchangeKind::parts: return parts_->finish(exchange);
-    case ExchangeKind::gradients: return finish_sum(made.index);
-    case ExchangeKind::norms:
+    case plan::ExchangeKind::none: break;
+    case plan::ExchangeKind::parts: return parts_->finish(exchange);
+    case plan::ExchangeKind::gradients: return finish_sum(made.index);
+    case plan::ExchangeKind::norms:
       slices_ ? slices_->finish_norms(exchange, norms_at(exchange))
               : shards_->finish_norms(made.index, norms_at(exchange));
       break;
-    case ExchangeKind::weights: shards_->gather(made.index); break;
+    case plan::ExchangeKind::weights: shards_->gather(made.index); break;
   }
   return {};
 }
@@ -127,7 +128,7 @@ void StepExchange::start_sum(int bucket) {
                                        gradients_.slot(local_), communicator_.work());
   if (local_ + 1 == gradients_.map().local_count()) {
     arrivals_.note(bucket);
-    if (spans_) bucket_spans_[static_cast<size_t>(bucket)].begin_ns = Spans::now_ns();
+    if (spans_) bucket_spans_[static_cast<size_t>(bucket)].begin_ns = trace::Spans::now_ns();
   }
   if (noise_) noise_->add_micro_batch(local_, bucket, gradients_.slot(local_));
   gradients_.ready(local_, bucket);
@@ -137,11 +138,11 @@ void StepExchange::start_sum(int bucket) {
     servers_->push(bucket, gradients_.result(bucket));
 }
 
-ExchangeOutput StepExchange::finish_sum(int bucket) {
+plan::ExchangeOutput StepExchange::finish_sum(int bucket) {
   if (servers_) {
     servers_->wait(bucket);
     return {.at = reinterpret_cast<const std::byte*>(gradients_.result(bucket)),
-            .range = ExchangeOutput::Range{}};  // there is nothing left to update
+            .range = plan::ExchangeOutput::Range{}};  // there is nothing left to update
   }
   StageSum* const stages = stage_sum(bucket);
   const auto begin = comm::ArrivalRecord::Clock::now();
@@ -155,26 +156,26 @@ ExchangeOutput StepExchange::finish_sum(int bucket) {
     spans_->record(span.name, span.lane, span.begin_ns,
                    std::chrono::duration_cast<std::chrono::nanoseconds>(end).count());
   }
-  ExchangeOutput output;
+  plan::ExchangeOutput output;
   output.at = reinterpret_cast<const std::byte*>(gradients_.result(bucket));
   if (compensation_.lambda > 0) output.at = compensated(bucket);
   if (stages) output.at = stages->wait(gradients_.result(bucket));
   if (shards_) {
-    const Shard mine = shards_->mine(bucket);
-    output.range = ExchangeOutput::Range{mine.begin, mine.end};
+    const exchange::Shard mine = shards_->mine(bucket);
+    output.range = plan::ExchangeOutput::Range{mine.begin, mine.end};
   }
   return output;
 }
 
 const std::byte* StepExchange::compensated(int number) {
-  const Bucket& bucket = gradients_.layout().buckets[static_cast<size_t>(number)];
-  if (compensated_.bytes() == 0) compensated_ = Buffer(gradients_.layout().bytes);
+  const exchange::Bucket& bucket = gradients_.layout().buckets[static_cast<size_t>(number)];
+  if (compensated_.bytes() == 0) compensated_ = device::Buffer(gradients_.layout().bytes);
   auto* const out = reinterpret_cast<float*>(compensated_.data() + bucket.begin);
-  compensate(compensation_, bucket.begin, gradients_.result(number), {out, bucket.floats()});
+  sync::compensate(compensation_, bucket.begin, gradients_.result(number), {out, bucket.floats()});
   return reinterpret_cast<const std::byte*>(out);
 }
 
-void StepExchange::set_spans(Spans* spans) {
+void StepExchange::set_spans(trace::Spans* spans) {
   spans_ = spans;
   bucket_spans_.clear();
   for (int b = 0; spans && b < gradients_.buckets(); ++b) {
@@ -194,7 +195,7 @@ void StepExchange::begin_step(int64_t step) {
   if (noise_) noise_->begin_step(step);
   if (!compresses()) return;
   compressed_step_ =
-      compression_at(settings_.compression.phases, step).compresses() && verdict_ != 0.0;
+      exchange::compression_at(settings_.compression.phases, step).compresses() && verdict_ != 0.0;
   const bool dense = !compressed_step_ || (trial_ && !trial_->compressed());
   gradients_.begin_step(step, dense);
 }
@@ -209,7 +210,7 @@ void StepExchange::begin_stage_sums() {
   }
 }
 
-void StepExchange::end_step(Executor& executor) {
+void StepExchange::end_step(plan::Executor& executor) {
   if (!trial_ || !compressed_step_) return;
   executor.settle();
   const double codec = gradients_.compression_report().caller_seconds;
@@ -218,7 +219,7 @@ void StepExchange::end_step(Executor& executor) {
   codec_before_ = codec;
   blocked_before_ = blocked_seconds();
   if (!trial_->complete()) return;
-  const CompressionTrial::Verdict verdict =
+  const exchange::CompressionTrial::Verdict verdict =
       trial_->decide(communicator_, gradients_.compression_report());
   set_verdict(verdict.pays ? 1 : 0);
   if (communicator_.rank() == 0)
@@ -231,17 +232,18 @@ void StepExchange::set_verdict(double pays) {
   trial_.reset();
 }
 
-std::vector<UnsentBucket> StepExchange::unsent() {
-  std::vector<UnsentBucket> buckets;
+std::vector<keep::UnsentBucket> StepExchange::unsent() {
+  std::vector<keep::UnsentBucket> buckets;
   for (int b = 0; compresses() && b < gradients_.buckets(); ++b)
-    if (BucketSum& sum = gradients_.sum(b); sum.compressed())
+    if (exchange::BucketSum& sum = gradients_.sum(b); sum.compressed())
       buckets.push_back(
           {&gradients_.layout().buckets[static_cast<size_t>(b)], sum.state_layout(), sum.state()});
   return buckets;
 }
 
-void StepExchange::save(SavedRun& saved) {
-  std::ranges::move(unsent_tensors(communicator_.rank(), unsent()), std::back_inserter(saved.own));
+void StepExchange::save(keep::SavedRun& saved) {
+  std::ranges::move(keep::unsent_tensors(communicator_.rank(), unsent()),
+                    std::back_inserter(saved.own));
   if (verdict_) saved.numbers[kVerdict] = *verdict_;
   if (!trial_) return;
   trial_->combine(communicator_);
@@ -249,9 +251,9 @@ void StepExchange::save(SavedRun& saved) {
     saved.numbers[trial_number(i++)] = seconds;
 }
 
-void StepExchange::restore(const Checkpoint& checkpoint) {
-  SavedCompression saved(checkpoint);
-  restore_unsent(communicator_, saved, unsent());
+void StepExchange::restore(const keep::Checkpoint& checkpoint) {
+  keep::SavedCompression saved(checkpoint);
+  keep::restore_unsent(communicator_, saved, unsent());
   for (int b = 0; compresses() && b < gradients_.buckets(); ++b) gradients_.sum(b).note_restored();
   const std::map<std::string, double>& numbers = checkpoint.info.metrics;
   if (const auto pays = numbers.find(kVerdict); pays != numbers.end()) set_verdict(pays->second);
@@ -294,14 +296,14 @@ void StepExchange::plan_state(std::byte* state) {
     // share() gives the average to all ranks.
     if (network_.training.variables.state_kinds[k] == kAverageState) continue;
     for (int b = 0; b < gradients_.buckets(); ++b) {
-      const Bucket& bucket = gradients_.layout().buckets[static_cast<size_t>(b)];
+      const exchange::Bucket& bucket = gradients_.layout().buckets[static_cast<size_t>(b)];
       std::byte* const at = state + k * network_.training.variables.trained_bytes + bucket.begin;
       comm::CollectiveSpec spec{.name = fmt::format("state {} of {}", k, bucket.name),
                                 .kind = comm::Collective::gather,
                                 .count = bucket.floats(),
                                 .input = at + shards_->mine(b).begin,
                                 .output = root ? at : nullptr};
-      for (const Shard& shard : shards_->shards(b))
+      for (const exchange::Shard& shard : shards_->shards(b))
         spec.parts.push_back({shard.begin / sizeof(float), shard.bytes() / sizeof(float)});
       state_.push_back(communicator_.plan(spec));
     }
@@ -321,13 +323,13 @@ std::vector<ArenaRange> StepExchange::kept_state() const {
 void StepExchange::share(const std::byte* kept, std::byte* whole) {
   if (!shards_) return (void)std::memcpy(whole, kept, network_.training.variables.trained_bytes);
   for (int b = static_cast<int>(shared_.size()); b < gradients_.buckets(); ++b) {
-    const Bucket& bucket = gradients_.layout().buckets[static_cast<size_t>(b)];
+    const exchange::Bucket& bucket = gradients_.layout().buckets[static_cast<size_t>(b)];
     comm::CollectiveSpec spec{.name = "average of " + bucket.name,
                               .kind = comm::Collective::allgather,
                               .count = bucket.floats(),
                               .input = kept + bucket.begin + shards_->mine(b).begin,
                               .output = whole + bucket.begin};
-    for (const Shard& shard : shards_->shards(b))
+    for (const exchange::Shard& shard : shards_->shards(b))
       spec.parts.push_back({shard.begin / sizeof(float), shard.bytes() / sizeof(float)});
     shared_.push_back(communicator_.plan(spec));
   }
@@ -342,4 +344,4 @@ void StepExchange::collect_state(std::byte* state) {
   for (const auto& gather : state_) gather->wait();
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

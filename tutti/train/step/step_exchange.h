@@ -30,16 +30,17 @@
 #include "tutti/train/step/part_exchange.h"
 #include "tutti/train/step/stage_sum.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Not thread-safe; used by the thread that uses the communicator.
-class StepExchange final : public Exchanges {
+class StepExchange final : public plan::Exchanges {
  public:
   /// Collective. Communicator and network must outlive this object. settings.compression is the
   /// network's, or none if gradients are forwarded to servers. `steps_compared`: how many of the
   /// steps between two readings of arrivals() are kept.
-  StepExchange(comm::Communicator& communicator, const ReplicaMap& map, const Network& network,
-               const ExchangeSettings& settings, int steps_compared = 256);
+  StepExchange(comm::Communicator& communicator, const exchange::ReplicaMap& map,
+               const Network& network, const exchange::ExchangeSettings& settings,
+               int steps_compared = 256);
 
   /// Returns the address of the parameters in memory that ranks share, or null if each rank has its
   /// own and may place it anywhere.
@@ -50,10 +51,10 @@ class StepExchange final : public Exchanges {
   /// Makes `executor` exchange through this object, with gradients for the local replica last given
   /// to begin(). `slices` is for ranks that share layers, else null. All arguments must outlive the
   /// executor's use.
-  void attach(Executor& executor, PartExchange& parts, SliceRanks* slices = nullptr);
+  void attach(plan::Executor& executor, PartExchange& parts, SliceRanks* slices = nullptr);
   void start(int exchange) override;
   bool done(int exchange) override;
-  ExchangeOutput finish(int exchange) override;
+  plan::ExchangeOutput finish(int exchange) override;
   void poll() override {
     gradients_.poll();
     parts_->poll();  // may cover more ranks
@@ -64,7 +65,7 @@ class StepExchange final : public Exchanges {
   const std::string& bad_gradient() const { return bad_gradient_; }
   /// Records each bucket's exchange as a span, on a lane of its own, from its start to the moment
   /// when the sum's arrival was noticed. Null: none.
-  void set_spans(Spans* spans);
+  void set_spans(trace::Spans* spans);
   /// Collective, before the first step: measures the gradient's noise scale from now on. Not for
   /// compressed gradients.
   void measure_noise(const NoiseSettings& settings);
@@ -72,7 +73,7 @@ class StepExchange final : public Exchanges {
   NoiseMeter* noise() { return noise_ ? &*noise_ : nullptr; }
   const NoiseMeter* noise() const { return noise_ ? &*noise_ : nullptr; }
   /// Sends complete gradients to servers from now on, and receives weights.
-  void serve(WorkerGroup* servers) { servers_ = servers; }
+  void serve(sync::WorkerGroup* servers) { servers_ = servers; }
   /// Call begin_step() for each step and begin() before each run; begin() returns the replica's
   /// gradient arena.
   void begin_step(int64_t step);
@@ -80,16 +81,18 @@ class StepExchange final : public Exchanges {
   void end_of_backward();
   /// Collective over the ranks of a replica, before the first step: parameters that this and other
   /// stages have get the sum of all stages' gradients.
-  void add_stages(comm::Communicator& communicator, const PartGrid& grid);
+  void add_stages(comm::Communicator& communicator, const split::PartGrid& grid);
   /// Sets the compensation of the gradient before the next update uses it; lambda 0: none.
-  void set_compensation(const DelayCompensation& compensation) { compensation_ = compensation; }
+  void set_compensation(const sync::DelayCompensation& compensation) {
+    compensation_ = compensation;
+  }
   /// Call after end_step(): sends this stage's part of each sum over stages before it returns.
   /// Later this stage may wait for activations from a stage that cannot make any before it has the
   /// part.
   void begin_stage_sums();
   /// Call after the update. While compression is on trial this settles the executor, so that each
   /// step includes its own waits.
-  void end_step(Executor& executor);
+  void end_step(plan::Executor& executor);
 
   /// Returns the ranges of the parameters' arena whose optimizer state this rank keeps: its shards,
   /// or all.
@@ -108,14 +111,14 @@ class StepExchange final : public Exchanges {
   /// Collective. Adds the state of compression (KeptState::save): what was not sent yet,
   /// "compression.rank3.bucket 2.gradient@0", and the trial of automatic compression: its outcome,
   /// 1 if compression pays and 0 if not, or the steps of one that goes on.
-  void save(SavedRun& saved);
+  void save(keep::SavedRun& saved);
   /// Collective. Restores it.
-  void restore(const Checkpoint& checkpoint);
+  void restore(const keep::Checkpoint& checkpoint);
   /// Describes the compression since the last call, averaged over `steps`, for the log; empty if
   /// nothing is compressed.
   std::string compression_line(int64_t steps);
 
-  const GradientExchange& gradients() const { return gradients_; }
+  const exchange::GradientExchange& gradients() const { return gradients_; }
   /// Returns when each rank started each bucket's sum, and waited for it.
   comm::ArrivalRecord& arrivals() { return arrivals_; }
   /// Returns the communicator over the ranks whose gradients are summed.
@@ -132,16 +135,16 @@ class StepExchange final : public Exchanges {
 
  private:
   struct Made {
-    ExchangeKind kind;
+    plan::ExchangeKind kind;
     int index;  // a bucket, or a set of norms
   };
-  std::vector<UnsentBucket> unsent();
+  std::vector<keep::UnsentBucket> unsent();
   void set_verdict(double pays);
   void find_kinds();
   std::span<float> norms_at(int exchange) const;
   void plan_state(std::byte* state);
   void start_sum(int bucket);
-  ExchangeOutput finish_sum(int bucket);
+  plan::ExchangeOutput finish_sum(int bucket);
   const std::byte* compensated(int bucket);
   StageSum* stage_sum(int bucket) {
     const auto at = stage_sums_.find(bucket);
@@ -155,35 +158,35 @@ class StepExchange final : public Exchanges {
   const Network& network_;
   std::vector<Made> made_;           // by the plan's exchange
   std::vector<size_t> norm_counts_;  // number of block sums in each set of norms
-  Executor* executor_ = nullptr;
+  plan::Executor* executor_ = nullptr;
   PartExchange* parts_ = nullptr;
   SliceRanks* slices_ = nullptr;
-  GradientExchange gradients_;
+  exchange::GradientExchange gradients_;
   comm::ArrivalRecord arrivals_;
-  std::optional<SharedWeights> weights_;  // with sharded updates
-  std::optional<ShardedUpdate> shards_;
-  WorkerGroup* servers_ = nullptr;  // with servers
+  std::optional<exchange::SharedWeights> weights_;  // with sharded updates
+  std::optional<exchange::ShardedUpdate> shards_;
+  sync::WorkerGroup* servers_ = nullptr;  // with servers
   std::optional<NoiseMeter> noise_;
   std::map<int, std::unique_ptr<StageSum>> stage_sums_;  // by bucket
   std::vector<std::unique_ptr<comm::CollectiveOperation>> state_,
       shared_;  // planned for the first checkpoint or evaluation
-  const ExchangeSettings settings_;
-  std::optional<CompressionTrial> trial_;  // for automatic compression, until the verdict
+  const exchange::ExchangeSettings settings_;
+  std::optional<exchange::CompressionTrial> trial_;  // for automatic compression, until the verdict
   std::optional<double> verdict_;
   bool compressed_step_ = false;
   double blocked_before_ = 0, codec_before_ = 0;
   comm::CompressionReport reported_;
   int local_ = 0;
-  DelayCompensation compensation_;
-  Buffer compensated_;  // laid out like the gradient; allocated when needed
+  sync::DelayCompensation compensation_;
+  device::Buffer compensated_;  // laid out like the gradient; allocated when needed
   std::string bad_gradient_;
   struct BucketSpan {
-    Spans::Name name = {};
+    trace::Spans::Name name = {};
     int lane = 0;
     int64_t begin_ns = 0;
   };
-  Spans* spans_ = nullptr;
+  trace::Spans* spans_ = nullptr;
   std::vector<BucketSpan> bucket_spans_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -4,15 +4,16 @@
 #include "tutti/train/settings/specs.h"
 #include "tutti/train/settings/sync_scheme.h"
 
-namespace tutti {
+namespace tutti::train {
 
-TrainingStepSpec step_spec(const RunConfig& config, NetworkSpec network, const ReplicaMap& map,
-                           const PartGrid& grid, bool has_clock) {
+TrainingStepSpec step_spec(const config::RunConfig& config, NetworkSpec network,
+                           const exchange::ReplicaMap& map, const split::PartGrid& grid,
+                           bool has_clock) {
   constexpr int64_t kAnyEpoch = 1;  // whether replicas are apart does not depend on it
   const bool by_ranks = !has_clock && served_by_ranks(config, map.replicas());
   const auto meeting = meeting_settings(config, kAnyEpoch);
   const bool apart = meeting.has_value();
-  int met = apart ? copies_for_meetings(*meeting, map.local_count()) : 0;
+  int met = apart ? sync::copies_for_meetings(*meeting, map.local_count()) : 0;
   SummedGradients summed;
   if (apart) {
     summed = {.replicas = 1, .ranks = 1, .mean_of = 1};
@@ -38,4 +39,4 @@ TrainingStepSpec step_spec(const RunConfig& config, NetworkSpec network, const R
           .to_servers = by_ranks};
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -4,10 +4,11 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::train {
 
-TableMicroBatches::TableMicroBatches(const Network& network, const ReplicaMap& micro_batches,
-                                     Executor& executor)
+TableMicroBatches::TableMicroBatches(const Network& network,
+                                     const exchange::ReplicaMap& micro_batches,
+                                     plan::Executor& executor)
     : network_(network), micro_batches_(micro_batches), executor_(executor) {
   if (network.shares_tables && micro_batches.replicas() % micro_batches.ranks() != 0)
     throw ConfigError(
@@ -22,10 +23,10 @@ TableMicroBatches::TableMicroBatches(const Network& network, const ReplicaMap& m
 }
 
 void TableMicroBatches::take(int local_micro_batch) {
-  const Plan& plan = network_.training;
+  const plan::Plan& plan = network_.training;
   for (size_t k = 0; k < kept_.size(); ++k)
     for (size_t rank = 0; rank < network_.kept[k].of_rank.size(); ++rank) {
-      const Value v = network_.kept[k].of_rank[rank];
+      const graph::Value v = network_.kept[k].of_rank[rank];
       const size_t bytes = plan.desc(v).bytes();
       const size_t micro_batch =
           static_cast<size_t>(micro_batches_.first()[rank] + local_micro_batch);
@@ -35,8 +36,8 @@ void TableMicroBatches::take(int local_micro_batch) {
 
 size_t TableMicroBatches::memory_bytes() const {
   size_t bytes = 0;
-  for (const Buffer& buffer : kept_) bytes += buffer.bytes();
+  for (const device::Buffer& buffer : kept_) bytes += buffer.bytes();
   return bytes;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

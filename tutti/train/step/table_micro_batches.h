@@ -10,14 +10,15 @@
 #include "tutti/plan/executor.h"
 #include "tutti/train/network/network.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Not thread-safe.
 class TableMicroBatches {
  public:
   /// All arguments must outlive this object. Throws ConfigError if ranks that share tables have
   /// different numbers of micro-batches.
-  TableMicroBatches(const Network& network, const ReplicaMap& micro_batches, Executor& executor);
+  TableMicroBatches(const Network& network, const exchange::ReplicaMap& micro_batches,
+                    plan::Executor& executor);
 
   /// Call after the run of a local micro-batch, while its inputs are bound.
   void take(int local_micro_batch);
@@ -25,9 +26,9 @@ class TableMicroBatches {
 
  private:
   const Network& network_;
-  const ReplicaMap& micro_batches_;
-  Executor& executor_;
-  std::vector<Buffer> kept_;  // by network_.kept
+  const exchange::ReplicaMap& micro_batches_;
+  plan::Executor& executor_;
+  std::vector<device::Buffer> kept_;  // by network_.kept
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

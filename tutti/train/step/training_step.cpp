@@ -3,11 +3,12 @@
 #include "tutti/comm/schedule/tree.h"
 #include "tutti/train/network/plain_copy.h"
 
-namespace tutti {
+namespace tutti::train {
 namespace {
 
 /// Maps the summed micro-batches, without accumulation, to ranks, with this rank's own.
-ReplicaMap summed_of(const TrainingStepSpec& spec, const ReplicaMap& workers, int rank) {
+exchange::ReplicaMap summed_of(const TrainingStepSpec& spec, const exchange::ReplicaMap& workers,
+                               int rank) {
   const SummedGradients& summed = spec.summed;
   if (summed.ranks > 0) return {summed.replicas, summed.ranks, rank % summed.ranks};
   return spec.grid.tensor() > 1 || spec.grid.stages() > 1 ? spec.map : workers;
@@ -17,7 +18,7 @@ ReplicaMap summed_of(const TrainingStepSpec& spec, const ReplicaMap& workers, in
 /// the same stage. Null: all of them.
 std::unique_ptr<comm::Communicator> ranks_summed(const TrainingStepSpec& spec,
                                                  comm::Communicator& communicator) {
-  const PartGrid& grid = spec.grid;
+  const split::PartGrid& grid = spec.grid;
   if (const int ranks = spec.summed.ranks; ranks > 0 && ranks == communicator.size())
     return nullptr;
   else if (ranks > 0)
@@ -31,15 +32,16 @@ std::unique_ptr<comm::Communicator> ranks_summed(const TrainingStepSpec& spec,
 
 }  // namespace
 
-ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid, int ranks, int rank) {
+exchange::ReplicaMap workers_of(const exchange::ReplicaMap& replicas, const split::PartGrid& grid,
+                                int ranks, int rank) {
   if (grid.peers() == 1) return replicas;
   grid.require_own_ranks(replicas.replicas());
   return {ranks, ranks, rank};
 }
 
 NetworkSpec network_of_step(const TrainingStepSpec& spec, int ranks, int rank) {
-  const ReplicaMap workers = workers_of(spec.map, spec.grid, ranks, rank);
-  const ReplicaMap summed = summed_of(spec, workers, rank).times(spec.accumulate);
+  const exchange::ReplicaMap workers = workers_of(spec.map, spec.grid, ranks, rank);
+  const exchange::ReplicaMap summed = summed_of(spec, workers, rank).times(spec.accumulate);
   const bool holds_all = spec.apart && spec.spill.empty();
   NetworkSpec network = spec.network;
   network.training.split.grid = spec.grid;
@@ -56,8 +58,8 @@ NetworkSpec network_of_step(const TrainingStepSpec& spec, int ranks, int rank) {
 }
 
 /// Gradients for servers are compressed when they are sent there.
-ExchangeSettings exchange_of(const TrainingStepSpec& spec, const Network& network) {
-  ExchangeSettings settings = spec.exchange;
+exchange::ExchangeSettings exchange_of(const TrainingStepSpec& spec, const Network& network) {
+  exchange::ExchangeSettings settings = spec.exchange;
   if (!spec.to_servers) settings.compression = network.compression;
   return settings;
 }
@@ -69,7 +71,7 @@ void refuse_tables_apart(const Network& network) {
         "\"step\"");
 }
 
-TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
+TrainingStep::TrainingStep(const TrainingStepSpec& spec, const backend::Backend& backend,
                            comm::Communicator& communicator)
     : communicator_(communicator), accumulate_(spec.accumulate), map_(spec.map),
       workers_(workers_of(spec.map, spec.grid, communicator.size(), communicator.rank())),
@@ -83,8 +85,9 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
                                     Weights::Replicas::apart, spec.spill)
                           : Weights(network_->training.variables, spec.map.local_count(),
                                     exchange_.parameters(), exchange_.fills_parameters())),
-      executor_(network_->training, backend,
-                batches_under_way(spec.order, spec.grid.stages(), spec.grid.stage(), accumulate_)),
+      executor_(
+          network_->training, backend,
+          split::batches_under_way(spec.order, spec.grid.stages(), spec.grid.stage(), accumulate_)),
       share_(1.0f / static_cast<float>(spec.grid.tensor())), info_{.seed = spec.seed} {
   CHECK(!spec.apart || (spec.grid.peers() == 1 && !spec.exchange.sharded), "check_sync()");
   CHECK(!spec.to_servers || (spec.map.replicas() == communicator.size() && !spec.exchange.sharded),
@@ -114,7 +117,7 @@ void TrainingStep::start() {
   passes_->note_packed(weights_.parameters());
 }
 
-void TrainingStep::save_state(SavedRun& saved) {
+void TrainingStep::save_state(keep::SavedRun& saved) {
   exchange_.collect_state(weights_.state());
   saved.shared = weights_.state_tensors();
   exchange_.save(saved);
@@ -158,7 +161,7 @@ float TrainingStep::run(const MicroBatch& which, std::span<void* const> batch) {
         batch.size(), network_->inputs.size());
   last_ = which;
   info_.replica = which.number;
-  ReplicaState replica = weights_.replica(which.local_replica);
+  plan::ReplicaState replica = weights_.replica(which.local_replica);
   // Passes only read them.
   if (which.parameters) replica.parameters = const_cast<std::byte*>(which.parameters);
   double& seconds = replica_seconds_[static_cast<size_t>(which.local_replica)];
@@ -183,7 +186,7 @@ float TrainingStep::loss() const {
 }
 
 const float* TrainingStep::prediction() {
-  const Value value = network_->predictions.front();
+  const graph::Value value = network_->predictions.front();
   CHECK(value.valid(), "parts have no prediction of whole samples");
   const TensorDesc& desc = network_->training.desc(value);
   const auto* y = static_cast<const float*>(executor_.result(value));
@@ -200,7 +203,7 @@ void TrainingStep::end_of_backward() {
 void TrainingStep::update(const WeightUpdate& how) {
   compute([&] { passes_->end(); });
   if (!backward_ended_) end_of_backward();
-  StepInfo info = info_;
+  backend::StepInfo info = info_;
   float rate = rate_;
   if (how.late) {
     info.step = how.late->update;
@@ -246,4 +249,4 @@ StepTimes TrainingStep::times() const {
   return times;
 }
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -29,7 +29,7 @@
 #include "tutti/train/step/step_exchange.h"
 #include "tutti/train/step/table_micro_batches.h"
 
-namespace tutti {
+namespace tutti::train {
 
 /// Selects the gradients that are summed into one that is applied. Default: all replicas'
 /// gradients.
@@ -41,11 +41,12 @@ struct SummedGradients {
 
 struct TrainingStepSpec {
   NetworkSpec network;
-  ExchangeSettings exchange;  ///< its `sharded` replaces network.training.sharded_update
-  ReplicaMap map;             ///< replicas to groups of ranks; one rank is a group if none share
-  PartGrid grid = {};         ///< the groups; replaces network.training.split.grid
+  exchange::ExchangeSettings exchange;  ///< its `sharded` replaces network.training.sharded_update
+  exchange::ReplicaMap map;   ///< replicas to groups of ranks; one rank is a group if none share
+  split::PartGrid grid = {};  ///< the groups; replaces network.training.split.grid
   int accumulate = 1;         ///< micro-batches per replica and step
-  PipelineOrder order = PipelineOrder::one_f_one_b;  ///< their order, if the grid has stages
+  split::PipelineOrder order =
+      split::PipelineOrder::one_f_one_b;  ///< their order, if the grid has stages
   SummedGradients summed = {};
   int met = 0;               ///< HeldCopies::met
   bool apart = false;        ///< replicas have weights of their own; then exchange.sharded is false
@@ -95,7 +96,8 @@ struct WeightUpdate {
 
 /// Returns the workers: the replicas, or, where ranks share a replica, those ranks. Each has its
 /// own loss. Throws ConfigError if replicas that share ranks do not have ranks of their own.
-ReplicaMap workers_of(const ReplicaMap& replicas, const PartGrid& grid, int ranks, int rank);
+exchange::ReplicaMap workers_of(const exchange::ReplicaMap& replicas, const split::PartGrid& grid,
+                                int ranks, int rank);
 
 /// Returns a step's network for rank `rank` of `ranks`, with its number of copies (HeldCopies).
 NetworkSpec network_of_step(const TrainingStepSpec& spec, int ranks, int rank);
@@ -108,7 +110,7 @@ class TrainingStep {
  public:
   /// Collective. Compiles the network and initialises new weights. Backend and communicator must
   /// outlive this object. Throws the errors of compile_network().
-  TrainingStep(const TrainingStepSpec& spec, const Backend& backend,
+  TrainingStep(const TrainingStepSpec& spec, const backend::Backend& backend,
                comm::Communicator& communicator);
 
   /// Collective, once, after the caller's last change of weights() and exchange().
@@ -140,7 +142,7 @@ class TrainingStep {
   void settle();
   /// Collective. Adds the optimizer's state, which rank 0 has whole afterwards, and the one of
   /// compression (KeptState::save).
-  void save_state(SavedRun& saved);
+  void save_state(keep::SavedRun& saved);
   /// Reports that the caller has changed weights() since the last update().
   void weights_changed() { passes_->note_packed(nullptr); }
   /// Returns, if gradients are clipped, their norms in finished updates since the last call; the
@@ -154,7 +156,7 @@ class TrainingStep {
   std::span<const double> replica_seconds() const { return replica_seconds_; }
 
   /// Returns the step of the last run(), and its micro-batch's number in the job.
-  StepInfo info() const { return info_; }
+  backend::StepInfo info() const { return info_; }
   /// Returns that micro-batch.
   const MicroBatch& last() const { return last_; }
   const Network& network() const { return *network_; }
@@ -162,12 +164,12 @@ class TrainingStep {
   const Weights& weights() const { return weights_; }
   StepExchange& exchange() { return exchange_; }
   const StepExchange& exchange() const { return exchange_; }
-  Executor& executor() { return executor_; }
-  const ReplicaMap& map() const { return map_; }
+  plan::Executor& executor() { return executor_; }
+  const exchange::ReplicaMap& map() const { return map_; }
   /// Returns the map of workers, each with a gradient to sum: the replicas, or their parts.
-  const ReplicaMap& workers() const { return workers_; }
+  const exchange::ReplicaMap& workers() const { return workers_; }
   /// Returns the map of the micro-batches whose gradients are summed.
-  const ReplicaMap& summed() const { return summed_; }
+  const exchange::ReplicaMap& summed() const { return summed_; }
   const PartExchange& parts() const { return *parts_; }
   /// Returns the ranks that make a gradient together.
   comm::Communicator& group() { return group_ ? *group_ : communicator_; }
@@ -181,19 +183,19 @@ class TrainingStep {
 
   comm::Communicator& communicator_;
   const int accumulate_;
-  const ReplicaMap map_, workers_, summed_;
+  const exchange::ReplicaMap map_, workers_, summed_;
   const int mean_of_;                          // micro-batches per update
   std::unique_ptr<comm::Communicator> group_;  // ranks whose gradients are summed; null: all
   std::unique_ptr<Network> network_;
   StepExchange exchange_;
   Weights weights_;
-  Executor executor_;
+  plan::Executor executor_;
   std::optional<PartExchange> parts_;
   std::optional<SliceRanks> slices_;  // if ranks share layers
   const float share_;                 // this rank's share of the computed loss
   std::optional<Passes> passes_;
   std::optional<TableMicroBatches> table_micro_batches_;
-  StepInfo info_;
+  backend::StepInfo info_;
   MicroBatch last_;
   std::vector<float> plain_;  // the prediction, if the plan's layout differs
   double computing_ = 0, exposed_before_ = 0;
@@ -204,4 +206,4 @@ class TrainingStep {
   float rate_ = 0;               // in this step
 };
 
-}  // namespace tutti
+}  // namespace tutti::train

@@ -1,16 +1,16 @@
 #include "tutti/backend/cpu/conv/conv.h"
 
-namespace tutti {
+namespace tutti::backend {
 
-ConvRequest::ConvRequest(const KernelRequest& r, const Conv& op)
+ConvRequest::ConvRequest(const KernelRequest& r, const ops::Conv& op)
     : request(r), makes(Makes::results), a(op.conv()), x(r.in[0]), y(r.out[0]), w(r.in[1]),
       w_free(r.in_free[1]), bias(op.bias()), activation(op.activation()) {}
 
-ConvRequest::ConvRequest(const KernelRequest& r, const ConvBackwardData& op)
+ConvRequest::ConvRequest(const KernelRequest& r, const ops::ConvBackwardData& op)
     : request(r), makes(Makes::data), a(op.conv()), x(r.out[0]), y(r.in[0]), w(r.in[1]),
       w_free(r.in_free[1]) {}
 
-ConvRequest::ConvRequest(const KernelRequest& r, const ConvBackwardWeights& op)
+ConvRequest::ConvRequest(const KernelRequest& r, const ops::ConvBackwardWeights& op)
     : request(r), makes(Makes::weights), a(op.conv()), x(r.in[0]), y(r.in[1]), w(r.out[0]),
       w_free(r.out_free[0]), whole(op.whole()) {}
 
@@ -22,4 +22,4 @@ void ConvRequest::want_weights(KernelCandidate& c, const Layout& layout) const {
   if (c.refusal.empty()) now = wanted;
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -6,7 +6,7 @@
 #include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/ops/conv.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 /// The places of a convolution's kernels, and of their adapters, in a KernelTable. The first kernel
 /// that accepts is taken where nothing is measured.
@@ -28,17 +28,17 @@ struct ConvPlace {
 struct ConvRequest {
   enum class Makes : uint8_t { results, data, weights };
 
-  ConvRequest(const KernelRequest& r, const Conv& op);
-  ConvRequest(const KernelRequest& r, const ConvBackwardData& op);
-  ConvRequest(const KernelRequest& r, const ConvBackwardWeights& op);
+  ConvRequest(const KernelRequest& r, const ops::Conv& op);
+  ConvRequest(const KernelRequest& r, const ops::ConvBackwardData& op);
+  ConvRequest(const KernelRequest& r, const ops::ConvBackwardWeights& op);
 
   const KernelRequest& request;
   Makes makes;
-  const ConvAttributes& a;
+  const ops::ConvAttributes& a;
   const TensorDesc &x, &y, &w;  ///< operands of the convolution, one of which the op makes
   bool w_free;                  ///< the kernel chooses the layout of w
   bool bias = false, whole = false;
-  std::optional<ActivationAttributes> activation{};
+  std::optional<ops::ActivationAttributes> activation{};
 
   bool makes_data() const { return makes == Makes::data; }
   bool makes_weights() const { return makes == Makes::weights; }
@@ -58,7 +58,7 @@ struct ConvRequest {
 /// for gradients of weights that the team shares.
 template <class Make>
 void add_conv(KernelTable& table, Make make, int place) {
-  table.add<Conv, ConvBackwardData, ConvBackwardWeights>(
+  table.add<ops::Conv, ops::ConvBackwardData, ops::ConvBackwardWeights>(
       [make](const KernelRequest& r, const auto& op) {
         const ConvRequest request(r, op);
         return request.whole ? KernelCandidates{} : make(request);
@@ -69,11 +69,11 @@ void add_conv(KernelTable& table, Make make, int place) {
 /// Registers make(ConvRequest) for gradients of weights that the team shares.
 template <class Make>
 void add_shared_conv(KernelTable& table, Make make, int place) {
-  table.add<ConvBackwardWeights>(
-      [make](const KernelRequest& r, const ConvBackwardWeights& op) {
+  table.add<ops::ConvBackwardWeights>(
+      [make](const KernelRequest& r, const ops::ConvBackwardWeights& op) {
         return op.whole() ? make(ConvRequest(r, op)) : KernelCandidates{};
       },
       place);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -7,7 +7,7 @@
 
 #include "tutti/backend/cpu/conv/conv.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// Returns the layout in which one convolution's weights lie for the other convolution.
@@ -18,8 +18,8 @@ Layout turned_layout(const Layout& layout) {
 }
 
 /// Returns the attributes of the convolution that leads from dy to dx; nothing if there is none.
-std::optional<ConvAttributes> mirrored(const ConvBackwardData& op, const Shape& w) {
-  ConvAttributes a = op.conv();
+std::optional<ops::ConvAttributes> mirrored(const ops::ConvBackwardData& op, const Shape& w) {
+  ops::ConvAttributes a = op.conv();
   if (a.groups != 1) return std::nullopt;
   for (int i = 0; i < a.spatial; ++i) {
     const auto k = static_cast<size_t>(i);
@@ -34,14 +34,14 @@ std::optional<ConvAttributes> mirrored(const ConvBackwardData& op, const Shape& 
 /// Appends one candidate per brgemm kernel, "mirrored NAME", for a stride of 1 without groups and a
 /// padding less than the window. It requests weights in a mirrored layout, into which they are
 /// packed once a step.
-void append_mirrored(const KernelRequest& request, const ConvBackwardData& op,
+void append_mirrored(const KernelRequest& request, const ops::ConvBackwardData& op,
                      KernelCandidates& candidates) {
   const TensorDesc& w = request.in[1];
   if (!request.in_free[1] && !w.layout.mirrored) return;
-  const std::optional<ConvAttributes> attributes = mirrored(op, w.shape);
+  const std::optional<ops::ConvAttributes> attributes = mirrored(op, w.shape);
   if (!attributes) return;
 
-  const Conv forward(*attributes, false);
+  const ops::Conv forward(*attributes, false);
   KernelRequest turned = request;
   turned.op = &forward;
   std::swap(turned.in[1].shape[0], turned.in[1].shape[1]);
@@ -58,7 +58,7 @@ void append_mirrored(const KernelRequest& request, const ConvBackwardData& op,
 }  // namespace
 
 void register_mirrored_conv(KernelTable& table) {
-  table.add_adapter<ConvBackwardData>(append_mirrored, ConvPlace::mirrored);
+  table.add_adapter<ops::ConvBackwardData>(append_mirrored, ConvPlace::mirrored);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -8,7 +8,7 @@
 #include "tutti/backend/cpu/simd/simd_vector.h"
 #include "tutti/ops/conv.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 std::optional<KernelCandidate> offered(const KernelRequest& request, std::string_view name) {
@@ -24,9 +24,9 @@ TEST(CpuConvMirrored, GradientsOfDataGoForwardWhereTheStrideIsOne) {
       w{DType::f32, {32, 48, 3, 3}, {}};
   for (const int64_t stride : {1, 2}) {
     const Shape shape{2, 48, 6 * stride, 8 * stride};
-    const ConvAttributes attributes{
+    const ops::ConvAttributes attributes{
         .stride = {stride, stride, 1}, .pad_low = {1, 1, 0}, .pad_high = {1, 1, 0}};
-    const ConvBackwardData data(attributes, shape);
+    const ops::ConvBackwardData data(attributes, shape);
     const TensorDesc dx{DType::f32, shape, Layout::channels_last(4)};
     const auto mirrored = [&](const TensorDesc& weights, bool free) {
       return offered({&data, {dy, weights}, {dx}, {false, free}, {false}}, "mirrored");
@@ -37,7 +37,7 @@ TEST(CpuConvMirrored, GradientsOfDataGoForwardWhereTheStrideIsOne) {
       continue;
     }
     // oneDNN checks the processor, whatever this was built for.
-    const Conv forward(attributes, false);
+    const ops::Conv forward(attributes, false);
     const TensorDesc turned{DType::f32, {48, 32, 3, 3}, {}};
     const bool brgemm =
         offered({&forward, {dy, turned}, {dx}, {false, true}, {false}}, "brg").has_value();
@@ -50,4 +50,4 @@ TEST(CpuConvMirrored, GradientsOfDataGoForwardWhereTheStrideIsOne) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -14,7 +14,7 @@
 #include "tutti/backend/cpu/matrix/matrix_tile.h"
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 namespace {
 
@@ -100,13 +100,13 @@ KernelCandidates candidates_of_samples(KernelRequest request, int64_t samples) {
   return cpu_kernels().candidates(request);
 }
 
-void append_by_samples(const KernelRequest& request, const ConvBackwardWeights& op,
+void append_by_samples(const KernelRequest& request, const ops::ConvBackwardWeights& op,
                        KernelCandidates& candidates) {
   if (!op.whole() ||
       std::ranges::any_of(candidates, [](const KernelCandidate& c) { return c.refusal.empty(); }))
     return;
   KernelRequest alone = request;
-  const ConvBackwardWeights of_samples(op.conv(), op.w_shape());
+  const ops::ConvBackwardWeights of_samples(op.conv(), op.w_shape());
   alone.op = &of_samples;
   const TensorDesc &x = request.in[0], &dy = request.in[1];
   const auto per_sample = [](const TensorDesc& t) {
@@ -138,7 +138,7 @@ void append_by_samples(const KernelRequest& request, const ConvBackwardWeights& 
 }  // namespace
 
 void register_shared_conv(KernelTable& table) {
-  table.add_adapter<ConvBackwardWeights>(append_by_samples);
+  table.add_adapter<ops::ConvBackwardWeights>(append_by_samples);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

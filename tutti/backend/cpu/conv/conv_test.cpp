@@ -12,7 +12,7 @@
 #include "tutti/ops/conv.h"
 #include "tutti/ops/conv_transpose.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using testing::run_tiled;
@@ -23,12 +23,12 @@ struct ConvCase {
   int64_t channels, outputs;
   std::array<int64_t, 3> in;  ///< spatial extents, unused ones 1
   int64_t kernel;
-  ConvAttributes a;
+  ops::ConvAttributes a;
 };
 
-ConvAttributes attributes(int spatial, int64_t stride, int64_t low, int64_t high,
-                          int64_t dilation = 1, int64_t groups = 1) {
-  ConvAttributes a;
+ops::ConvAttributes attributes(int spatial, int64_t stride, int64_t low, int64_t high,
+                               int64_t dilation = 1, int64_t groups = 1) {
+  ops::ConvAttributes a;
   a.spatial = spatial;
   a.groups = groups;
   for (size_t i = 0; i < static_cast<size_t>(spatial); ++i) {
@@ -205,9 +205,9 @@ TEST(CpuConv, MatchesTheDefinition) {
       const Problem p(which, 3 * kTile);
       const Operands o(p, type);
       const TensorDesc wd{DType::f32, p.w_shape(), {}}, bd{DType::f32, {which.outputs}, {}};
-      const Conv forward(which.a, true, ActivationAttributes{}), bare(which.a, false);
-      const ConvBackwardData data(which.a, p.x_shape(kTile));
-      const ConvBackwardWeights weights(which.a, p.w_shape());
+      const ops::Conv forward(which.a, true, ops::ActivationAttributes{}), bare(which.a, false);
+      const ops::ConvBackwardData data(which.a, p.x_shape(kTile));
+      const ops::ConvBackwardWeights weights(which.a, p.w_shape());
       for (const Layout& xl : layouts_of(which.channels, which.a.spatial + 2))
         for (const Layout& yl : layouts_of(which.outputs, which.a.spatial + 2)) {
           if (xl != yl && which.channels % 16 == 0 && which.outputs % 16 == 0)
@@ -240,7 +240,7 @@ TEST(CpuConv, DirectKernelsCoverWhatTheyPromise) {
       const TensorDesc x{type, p.x_shape(2), Layout::blocked_channels(16)},
           y{type, p.y_shape(2), Layout::blocked_channels(16)};
       const TensorDesc w{DType::f32, p.w_shape(), {}};
-      const ConvBackwardWeights op(which.a, p.w_shape());
+      const ops::ConvBackwardWeights op(which.a, p.w_shape());
       bool accepted = false, listed = false;
       for (const auto& c : CpuBackend().candidates({&op, {x, y}, {w}, {false, false}, {true}}))
         if (c.name == "cpu:direct_3x3") {
@@ -259,7 +259,7 @@ TEST(CpuConv, TakesWeightsInAGivenLayout) {
   const Problem p(conv_cases()[0], 2);
   const TensorDesc x{DType::f32, p.x_shape(2), Layout::blocked_channels(kRegister)},
       y{DType::f32, p.y_shape(2), Layout::blocked_channels(kRegister)};
-  const Conv forward(p.c.a, false);
+  const ops::Conv forward(p.c.a, false);
   const TensorDesc free{DType::f32, p.w_shape(), {}};
   const auto chosen = CpuBackend().candidates({&forward, {x, free}, {y}, {false, true}, {false}});
   ASSERT_TRUE(chosen.at(0).refusal.empty());
@@ -272,7 +272,7 @@ TEST(CpuConv, TakesWeightsInAGivenLayout) {
 
 TEST(CpuConv, RefusesWithAReason) {
   const Problem p(conv_cases()[0], 2);
-  const Conv forward(p.c.a, false);
+  const ops::Conv forward(p.c.a, false);
   const TensorDesc x{DType::bf16, p.x_shape(2), {}}, y{DType::f32, p.y_shape(2), {}},
       w{DType::f32, p.w_shape(), {}};
   const auto mixed = CpuBackend().candidates({&forward, {x, w}, {y}, {false, true}, {false}});
@@ -284,7 +284,7 @@ TEST(CpuConv, RefusesWithAReason) {
 
 // oneDNN supports bf16 on some processors only.
 TEST(CpuConv, GradientsOfWeightsThatTheTeamSharesAreWidenedToo) {
-  const ConvBackwardWeights op(attributes(1, 1, 0, 0), {70, 48, 1}, true);
+  const ops::ConvBackwardWeights op(attributes(1, 1, 0, 0), {70, 48, 1}, true);
   const TensorDesc x{DType::bf16, {2, 48, 21}, {}}, dy{DType::bf16, {2, 70, 21}, {}},
       dw{DType::f32, op.w_shape(), {}};
   bool widened = false;
@@ -295,7 +295,7 @@ TEST(CpuConv, GradientsOfWeightsThatTheTeamSharesAreWidenedToo) {
 }
 
 TEST(CpuConv, ATransposedOneWithBiasRefusesPaddedChannels) {
-  const ConvTranspose op(attributes(2, 1, 1, 1), true);
+  const ops::ConvTranspose op(attributes(2, 1, 1, 1), true);
   const TensorDesc x{DType::f32, {2, 16, 6, 6}, {}}, w{DType::f32, {16, 17, 3, 3}, {}},
       bias{DType::f32, {17}, {}}, y{DType::f32, {2, 17, 6, 6}, Layout::blocked_channels(16)};
   bool refused_for_it = false;
@@ -312,8 +312,8 @@ TEST(CpuConv, PlainLogitsFromChannelsLastNeedNoReferenceLoops) {
   const Layout last = Layout::channels_last(4);
   const TensorDesc wide{DType::f32, {2, 32, 12, 8}, last}, logits{DType::f32, {2, 3, 24, 16}, {}},
       w{DType::f32, {32, 3, 3, 3}, {}};
-  const ConvTranspose transposed(attributes(2, 2, 1, 1), false, {1, 1, 0});
-  const Conv pointwise(attributes(2, 1, 0, 0), false);
+  const ops::ConvTranspose transposed(attributes(2, 2, 1, 1), false, {1, 1, 0});
+  const ops::Conv pointwise(attributes(2, 1, 0, 0), false);
   const auto fast = [](const KernelRequest& request) {
     return std::ranges::any_of(CpuBackend().candidates(request), [](const KernelCandidate& c) {
       return c.refusal.empty() && c.speed == KernelSpeed::fast;
@@ -363,9 +363,9 @@ TEST(CpuConv, TurnedResultsAreThoseOfTheReference) {
     const TensorDesc wide{type, {2, 32, 6, 8}, last}, three{type, {2, 3, 6, 8}, last};
     const TensorDesc bias{DType::f32, {3}, {}}, w{DType::f32, {3, 32, 3, 3}, {}},
         turned_w{DType::f32, {32, 3, 3, 3}, {}};
-    const Conv conv(attributes(2, 1, 1, 1), true, ActivationAttributes{});
-    const ConvBackwardData data(attributes(2, 1, 1, 1), {2, 32, 6, 8});
-    const ConvTranspose transposed(attributes(2, 2, 1, 1), true, {1, 1, 0});
+    const ops::Conv conv(attributes(2, 1, 1, 1), true, ops::ActivationAttributes{});
+    const ops::ConvBackwardData data(attributes(2, 1, 1, 1), {2, 32, 6, 8});
+    const ops::ConvTranspose transposed(attributes(2, 2, 1, 1), true, {1, 1, 0});
     const std::vector<bool> free{false, true, false}, fixed{false};
     // On other processors bf16 has reference loops only.
     const int least = type == DType::f32 || TUTTI_AVX512 ? 1 : 0;
@@ -385,7 +385,7 @@ TEST(CpuConv, ReferenceLoopsOnlyWhereNothingElseExists) {
   const Problem p(conv_cases()[0], 2);
   const TensorDesc x{DType::f32, p.x_shape(2), Layout::blocked_channels(kRegister)},
       y{DType::f32, p.y_shape(2), Layout::blocked_channels(kRegister)};
-  const Conv forward(p.c.a, false);
+  const ops::Conv forward(p.c.a, false);
   bool slow = false;
   for (const auto& c : CpuBackend().candidates(
            {&forward, {x, {DType::f32, p.w_shape(), {}}}, {y}, {false, true}, {false}}))
@@ -397,4 +397,4 @@ TEST(CpuConv, ReferenceLoopsOnlyWhereNothingElseExists) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -7,7 +7,7 @@
 
 #include "tutti/backend/cpu/conv/conv.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// from[samples][positions][channels] -> to[samples][channels][positions]
@@ -49,7 +49,7 @@ class TurnedKernel final : public Kernel {
 
 /// Appends one candidate, "NAME, turned", for each implementation with channels last that is not
 /// reference loops, for a plain result from an input that is not plain.
-void append_turned(const KernelRequest& request, const Op&, KernelCandidates& candidates) {
+void append_turned(const KernelRequest& request, const graph::Op&, KernelCandidates& candidates) {
   const TensorDesc& y = request.out[0];
   if (!y.layout.is_plain() || request.in[0].layout.is_plain() ||
       (y.dtype != DType::f32 && y.dtype != DType::bf16))
@@ -72,7 +72,7 @@ void append_turned(const KernelRequest& request, const Op&, KernelCandidates& ca
 }  // namespace
 
 void register_turned_conv(KernelTable& table) {
-  table.add_adapter<Conv, ConvBackwardData>(append_turned, ConvPlace::turned);
+  table.add_adapter<ops::Conv, ops::ConvBackwardData>(append_turned, ConvPlace::turned);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

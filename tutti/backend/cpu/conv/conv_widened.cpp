@@ -11,7 +11,7 @@
 #include "tutti/backend/cpu/simd/simd.h"
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 constexpr size_t kMostOperands = 3;  // x, w, bias
@@ -101,7 +101,7 @@ KernelRequest widened(const KernelRequest& request, Conversions& conversions) {
 }
 
 /// Appends one candidate per f32 implementation for a bf16 convolution.
-void append_widened(const KernelRequest& request, const Op&, KernelCandidates& candidates) {
+void append_widened(const KernelRequest& request, const graph::Op&, KernelCandidates& candidates) {
   Conversions conversions;
   const KernelRequest wide = widened(request, conversions);
   CHECK(wide.in.size() <= kMostOperands && wide.out.size() == 1,
@@ -128,12 +128,12 @@ void append_widened(const KernelRequest& request, const Op&, KernelCandidates& c
 }  // namespace
 
 void register_widened_conv(KernelTable& table) {
-  table.add_adapter<Conv, ConvBackwardData>(append_widened, ConvPlace::widened);
-  table.add_adapter<ConvBackwardWeights>(
-      [](const KernelRequest& r, const ConvBackwardWeights& op, KernelCandidates& candidates) {
+  table.add_adapter<ops::Conv, ops::ConvBackwardData>(append_widened, ConvPlace::widened);
+  table.add_adapter<ops::ConvBackwardWeights>(
+      [](const KernelRequest& r, const ops::ConvBackwardWeights& op, KernelCandidates& candidates) {
         if (!op.whole()) append_widened(r, op, candidates);
       },
       ConvPlace::widened);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

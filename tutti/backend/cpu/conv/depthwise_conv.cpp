@@ -7,7 +7,7 @@
 #include "tutti/backend/cpu/simd/channel_walk.h"
 #include "tutti/backend/cpu/simd/simd.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using simd::AllLanes, simd::Floats, simd::kLanes, simd::SomeLanes;
@@ -250,4 +250,4 @@ void register_depthwise_conv(KernelTable& table) {
   add_conv(table, depthwise_conv, ConvPlace::depthwise);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -6,10 +6,10 @@
 
 #include "tutti/backend/cpu/conv/conv.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 /// Returns the candidate for a convolution with as many groups as input and output channels, or a
 /// refusal; nothing for others.
 KernelCandidates depthwise_conv(const ConvRequest& request);
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -9,7 +9,7 @@
 #include "tutti/backend/cpu/conv/conv.h"
 #include "tutti/backend/cpu/simd/simd.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using simd::AllLanes, simd::Floats, simd::kLanes;
@@ -281,4 +281,4 @@ void register_direct_conv(KernelTable& table) {
       table, [](const ConvRequest& r) { return direct_conv(r, false); }, ConvPlace::direct);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

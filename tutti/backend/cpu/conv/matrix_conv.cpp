@@ -15,7 +15,7 @@
 #include "tutti/backend/cpu/matrix/matrix_weights.h"
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using matrix::Channels, matrix::kColumns, matrix::kDepth, matrix::kGap, matrix::kMostRows,
@@ -165,8 +165,8 @@ std::string refusal_of_matrix(const ConvRequest& r) {
     return "bf16 where TUTTI_MARCH has no products of bf16 pairs";
   if (!pairs && (r.x.dtype != DType::f32 || r.y.dtype != DType::f32)) return "not these types";
   if (r.to().shape[1] < kFewest) return fmt::format("fewer than {} channels of results", kFewest);
-  if (r.activation && r.activation->kind != ActivationKind::relu &&
-      r.activation->kind != ActivationKind::leaky_relu)
+  if (r.activation && r.activation->kind != ops::ActivationKind::relu &&
+      r.activation->kind != ops::ActivationKind::leaky_relu)
     return "no activation but ReLU and leaky ReLU";
   return {};
 }
@@ -192,7 +192,7 @@ std::function<std::unique_ptr<Kernel>()> maker_of_matrix(const ConvRequest& r) {
                               .taps = matrix::volume(sliding.kernel),
                               .bias = r.bias,
                               .relu = r.activation.has_value()};
-  if (r.activation && r.activation->kind == ActivationKind::leaky_relu)
+  if (r.activation && r.activation->kind == ops::ActivationKind::leaky_relu)
     p.slope = r.activation->slope;
   if (r.makes_data())
     p.lattices = matrix::data_lattices(sliding);
@@ -215,7 +215,7 @@ std::function<std::unique_ptr<Kernel>()> maker_of_product(const ConvRequest& r) 
                            .data = r.makes_data(),
                            .bias = r.bias,
                            .relu = r.activation.has_value()};
-  if (r.activation && r.activation->kind == ActivationKind::leaky_relu)
+  if (r.activation && r.activation->kind == ops::ActivationKind::leaky_relu)
     p.slope = r.activation->slope;
   return [p, type = r.x.dtype] { return matrix::make_product_kernel(p, type, type); };
 }
@@ -252,4 +252,4 @@ void register_matrix_conv(KernelTable& table) {
   add_shared_conv(table, matrix_conv, ConvPlace::matrix);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -11,7 +11,7 @@
 #include "tutti/backend/cpu/matrix/matrix_rows.h"
 #include "tutti/backend/cpu/simd/simd.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using matrix::Lattice, simd::kLanes;
@@ -156,7 +156,7 @@ void register_narrow_conv(KernelTable& table) {
       choose_kernel<NarrowConvKernel>(c, r.x.dtype, "convolution", problem_of(r));
     return c;
   };
-  table.add<Conv, ConvBackwardData>(narrow, ConvPlace::narrow);
+  table.add<ops::Conv, ops::ConvBackwardData>(narrow, ConvPlace::narrow);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

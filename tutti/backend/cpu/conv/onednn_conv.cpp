@@ -12,7 +12,7 @@
 #include "tutti/backend/cpu/simd/simd.h"
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using onednn::ConvImplementation;
@@ -202,4 +202,4 @@ KernelCandidates onednn_conv(const ConvRequest& r) {
 
 void register_onednn_conv(KernelTable& table) { add_conv(table, onednn_conv, ConvPlace::onednn); }
 
-}  // namespace tutti
+}  // namespace tutti::backend

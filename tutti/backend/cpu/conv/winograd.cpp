@@ -6,7 +6,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti::winograd {
+namespace tutti::backend::winograd {
 
 double relative_error(int spatial) {
   return std::round(10 * std::sqrt((2 * std::pow(5.0 / 3, spatial) + 1) / 2)) / 10;
@@ -99,4 +99,4 @@ void Tiles::Walk::made(int64_t* pixels) const {
               makes[1].of_tile, makes[2].of(at_[2]), makes[2].of_tile, pixels);
 }
 
-}  // namespace tutti::winograd
+}  // namespace tutti::backend::winograd

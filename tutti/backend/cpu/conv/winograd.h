@@ -15,7 +15,7 @@
 #include "tutti/backend/cpu/matrix/matrix_rows.h"
 #include "tutti/backend/cpu/simd/simd.h"
 
-namespace tutti::winograd {
+namespace tutti::backend::winograd {
 
 using matrix::Extents, matrix::Sliding;
 
@@ -253,4 +253,4 @@ template <class F>
   if (c < channels) f(c, simd::SomeLanes{static_cast<int>(channels - c)});
 }
 
-}  // namespace tutti::winograd
+}  // namespace tutti::backend::winograd

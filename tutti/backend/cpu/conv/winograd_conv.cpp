@@ -14,7 +14,7 @@
 #include "tutti/backend/cpu/matrix/matrix_rows.h"
 #include "tutti/backend/cpu/matrix/matrix_tile.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using matrix::Sliding;
@@ -23,7 +23,7 @@ using matrix::Sliding;
 constexpr int64_t kFewestChannels = 16;
 
 std::string refusal_of_winograd(const ConvRequest& r) {
-  const ConvAttributes& a = r.a;
+  const ops::ConvAttributes& a = r.a;
   if (a.spatial < 2) return "only of two or three dimensions";
   if (a.groups != 1) return "only ungrouped";
   for (int d = 0; d < a.spatial; ++d)
@@ -37,8 +37,8 @@ std::string refusal_of_winograd(const ConvRequest& r) {
   if (pairs && r.from().shape[1] % 2 != 0) return "an odd number of channels has no pairs";
   if (r.x.shape[1] < kFewestChannels || r.y.shape[1] < kFewestChannels)
     return fmt::format("fewer than {} channels", kFewestChannels);
-  if (r.activation && r.activation->kind != ActivationKind::relu &&
-      r.activation->kind != ActivationKind::leaky_relu)
+  if (r.activation && r.activation->kind != ops::ActivationKind::relu &&
+      r.activation->kind != ops::ActivationKind::leaky_relu)
     return "no activation but ReLU and leaky ReLU";
   return {};
 }
@@ -67,7 +67,7 @@ std::function<std::unique_ptr<Kernel>()> maker_of_winograd(const ConvRequest& r)
                           .mirrored = data,
                           .bias = r.bias,
                           .relu = r.activation.has_value()};
-  if (r.activation && r.activation->kind == ActivationKind::leaky_relu)
+  if (r.activation && r.activation->kind == ops::ActivationKind::leaky_relu)
     p.slope = r.activation->slope;
   return [p, type = r.x.dtype] { return winograd::make_data_kernel(p, type); };
 }
@@ -90,4 +90,4 @@ void register_winograd_conv(KernelTable& table) {
   add_conv(table, winograd_conv, ConvPlace::winograd);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

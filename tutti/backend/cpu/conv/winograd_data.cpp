@@ -4,7 +4,7 @@
 #include "tutti/backend/cpu/conv/winograd_kernels.h"
 #include "tutti/backend/cpu/conv/winograd_points.h"
 
-namespace tutti::winograd {
+namespace tutti::backend::winograd {
 namespace {
 
 using matrix::kColumns, matrix::kDepth, matrix::kGap, matrix::kMostRows, matrix::panels_of,
@@ -316,4 +316,4 @@ std::unique_ptr<Kernel> make_data_kernel(const DataProblem& problem, DType type)
                           : kernel_of<GatheredKernel>(problem, type);
 }
 
-}  // namespace tutti::winograd
+}  // namespace tutti::backend::winograd

@@ -6,7 +6,7 @@
 #include "tutti/backend/cpu/conv/winograd_points.h"
 #include "tutti/base/error.h"
 
-namespace tutti::winograd {
+namespace tutti::backend::winograd {
 namespace {
 
 using matrix::kColumns, matrix::kDepth, matrix::kGap, matrix::panels_of;
@@ -221,4 +221,4 @@ std::unique_ptr<Kernel> make_filter_kernel(const FilterProblem& problem, DType t
   return kernel_of<FilterKernel>(problem, type);
 }
 
-}  // namespace tutti::winograd
+}  // namespace tutti::backend::winograd

@@ -6,7 +6,7 @@
 #include "tutti/backend/backend.h"
 #include "tutti/backend/cpu/conv/winograd.h"
 
-namespace tutti::winograd {
+namespace tutti::backend::winograd {
 
 /// Computes y from x, or dx from dy as the convolution that leads there.
 struct DataProblem {
@@ -29,4 +29,4 @@ struct FilterProblem {
 };
 std::unique_ptr<Kernel> make_filter_kernel(const FilterProblem& problem, DType type);
 
-}  // namespace tutti::winograd
+}  // namespace tutti::backend::winograd

@@ -10,7 +10,7 @@
 #include "tutti/backend/cpu/conv/winograd.h"
 #include "tutti/backend/cpu/matrix/matrix_tile.h"
 
-namespace tutti::winograd {
+namespace tutti::backend::winograd {
 
 /// Panels of sixteen results that are made at a time.
 constexpr int64_t kPanels = 2;
@@ -132,4 +132,4 @@ std::unique_ptr<Kernel> kernel_of(const Problem& problem, DType type) {
   return std::make_unique<K<float, false>>(problem);
 }
 
-}  // namespace tutti::winograd
+}  // namespace tutti::backend::winograd

@@ -6,7 +6,7 @@
 #include "tutti/backend/cpu/simd/simd.h"
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// True if all neighbours within groups of `size` are as far apart as the first two.
@@ -145,4 +145,4 @@ void BoxCopy::add(const void* from, void* to, DType type) const {
   type == DType::f32 ? sum(float{}) : sum(bf16{});
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -10,7 +10,7 @@
 
 #include "tutti/tensor/tensor_desc.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 class BoxCopy {
  public:
@@ -45,4 +45,4 @@ class BoxCopy {
 /// Returns the offsets of all elements of a tensor.
 BoxCopy::Terms terms_of(const TensorDesc& d);
 
-}  // namespace tutti
+}  // namespace tutti::backend

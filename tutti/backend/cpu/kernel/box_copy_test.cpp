@@ -7,7 +7,7 @@
 
 #include "tutti/backend/cpu/simd/simd_math.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 Layout layout_named(const char* name, int rank) {
@@ -71,4 +71,4 @@ TEST(SimdMath, Logarithm) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -1,10 +1,10 @@
 #include "tutti/backend/cpu/kernel/kernel_table.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 KernelCandidates KernelTable::kernels(const KernelRequest& request) const {
   KernelCandidates found;
-  const Op& op = *request.op;
+  const graph::Op& op = *request.op;
   if (const auto lists = lists_.find(typeid(op)); lists != lists_.end())
     for (const auto& [place, append] : lists->second.kernels) append(request, found);
   return found;
@@ -12,7 +12,7 @@ KernelCandidates KernelTable::kernels(const KernelRequest& request) const {
 
 KernelCandidates KernelTable::candidates(const KernelRequest& request) const {
   KernelCandidates found = kernels(request);
-  const Op& op = *request.op;
+  const graph::Op& op = *request.op;
   if (const auto lists = lists_.find(typeid(op)); lists != lists_.end())
     for (const auto& [place, append] : lists->second.adapters) append(request, found);
   return found;
@@ -27,4 +27,4 @@ const KernelTable& cpu_kernels() {
   return all;
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -15,7 +15,7 @@
 
 #include "tutti/backend/backend.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 using KernelCandidates = std::vector<KernelCandidate>;
 
@@ -86,4 +86,4 @@ void register_all(KernelTable& table);
 /// Returns the table of all kernels, which is made at the first call.
 const KernelTable& cpu_kernels();
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -4,7 +4,7 @@
 #include "tutti/backend/cpu/kernel/box_copy.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 /// x as rows of plain samples: in place if it is plain, otherwise gathered into `memory`.
 template <class T>
@@ -33,4 +33,4 @@ class PlainSamples {
   BoxCopy gather_, scatter_;
 };
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -9,7 +9,7 @@
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/simd/channel_walk.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 /// Calls f(lane offset, lanes) for the vectors of one block of channels.
 template <class F>
@@ -32,4 +32,4 @@ KernelCandidate pooling_kernel(const KernelRequest& r, const Args&... args) {
   return c;
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

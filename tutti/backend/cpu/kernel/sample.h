@@ -13,7 +13,7 @@
 
 #include "tutti/backend/backend.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 /// Returns whether samples follow each other without padding, so that a tile is one run of
 /// samples() * sample_size() elements.
@@ -103,4 +103,4 @@ inline std::pair<int64_t, int64_t> share(int64_t n, int part, int parts) {
   return {n * part / parts, n * (part + 1) / parts};
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

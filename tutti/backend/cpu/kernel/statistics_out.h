@@ -6,7 +6,7 @@
 
 #include "tutti/ops/batch_norm.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 /// The outputs of a batch norm's statistics, one number for each channel [C].
 struct StatisticsOut {
@@ -15,7 +15,7 @@ struct StatisticsOut {
 
   /// Ends channel c, with `count` >= 1 values of this mean and sum of squared deviations. A single
   /// value has no variance, and does not change the running one.
-  void end(const NormStatistics& s, int64_t c, double count, double batch_mean,
+  void end(const ops::NormStatistics& s, int64_t c, double count, double batch_mean,
            double deviations) const {
     float &average = running_mean[c], &spread = running_var[c];
     if (s.momentum > 0) {  // otherwise a batch that is not finite would change them
@@ -28,4 +28,4 @@ struct StatisticsOut {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::backend

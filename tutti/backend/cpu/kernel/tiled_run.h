@@ -16,7 +16,7 @@
 #include "tutti/base/numeric/rng.h"
 #include "tutti/device/cpu/buffer.h"
 
-namespace tutti::testing {
+namespace tutti::backend::testing {
 
 /// A tensor's values in plain order, as floats.
 using Values = std::vector<float>;
@@ -47,8 +47,8 @@ void for_each_element(const TensorDesc& d, Visit visit) {
     visit(static_cast<size_t>(i), static_cast<size_t>(plain.place(i)));
 }
 
-inline Buffer pack(const TensorDesc& d, const Values& v) {
-  Buffer b(d.bytes());
+inline device::Buffer pack(const TensorDesc& d, const Values& v) {
+  device::Buffer b(d.bytes());
   for_each_element(d, [&](size_t i, size_t at) {
     switch (d.dtype) {
       case DType::f32: b.as<float>()[at] = v[i]; break;
@@ -60,7 +60,7 @@ inline Buffer pack(const TensorDesc& d, const Values& v) {
   return b;
 }
 
-inline Values unpack(const TensorDesc& d, const Buffer& b) {
+inline Values unpack(const TensorDesc& d, const device::Buffer& b) {
   Values v(static_cast<size_t>(d.elements()));
   for_each_element(d, [&](size_t i, size_t at) {
     switch (d.dtype) {
@@ -92,7 +92,7 @@ class GuardedBuffer {
  private:
   static constexpr size_t kGuard = 4096;
   static constexpr std::byte kUntouched{0xA5};
-  Buffer memory_;
+  device::Buffer memory_;
   size_t bytes_;
 };
 
@@ -114,20 +114,21 @@ inline std::vector<Values> run_tiled(const KernelCandidate& c, std::vector<Value
                                      const TiledRun& how) {
   int tiles = 0;
   for (const int n : how.tiles) tiles += n;
-  const auto poison = [](const Buffer& b) {
+  const auto poison = [](const device::Buffer& b) {
     std::fill_n(b.as<uint8_t>().data(), b.bytes(), uint8_t{0xFF});
   };
-  std::vector<Buffer> inputs, outputs;
+  std::vector<device::Buffer> inputs, outputs;
   for (size_t i = 0; i < in.size(); ++i)
     inputs.push_back(pack(whole_batch(c.in[i], how.batched_in[i], tiles), in[i]));
   for (size_t i = 0; i < c.out.size(); ++i) {
     outputs.emplace_back(whole_batch(c.out[i], how.batched_out[i], tiles).bytes());
     poison(outputs.back());
   }
-  const auto at = [&](const TensorDesc& d, const Buffer& b, bool batched, int tile) -> void* {
+  const auto at = [&](const TensorDesc& d, const device::Buffer& b, bool batched,
+                      int tile) -> void* {
     return b.data() + (batched ? d.bytes() * static_cast<size_t>(tile) : 0);
   };
-  const auto out_buffer = [&](size_t i) -> const Buffer& {
+  const auto out_buffer = [&](size_t i) -> const device::Buffer& {
     return i == 0 && how.in_place ? inputs[0] : outputs[i];
   };
   std::vector<std::unique_ptr<Kernel>> kernels;
@@ -164,7 +165,7 @@ inline std::vector<Values> run_tiled(const KernelCandidate& c, std::vector<Value
     workspace.check(c.name, "workspace");
   }
   std::vector<void*> pi, po;
-  for (const Buffer& b : inputs) pi.push_back(b.data());
+  for (const device::Buffer& b : inputs) pi.push_back(b.data());
   for (size_t i = 0; i < outputs.size(); ++i) po.push_back(out_buffer(i).data());
   for (int part = 0; part < 2; ++part)
     kernels[0]->finish({pi.data(), po.data(), state_pointers, part, 2, &step});
@@ -177,4 +178,4 @@ inline std::vector<Values> run_tiled(const KernelCandidate& c, std::vector<Value
   return out;
 }
 
-}  // namespace tutti::testing
+}  // namespace tutti::backend::testing

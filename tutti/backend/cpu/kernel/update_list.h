@@ -11,7 +11,7 @@
 #include "tutti/base/numeric/tree_sum.h"
 #include "tutti/ops/update.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 /// A stretch of one parameter.
 struct Stretch {
@@ -25,7 +25,7 @@ struct Stretch {
 
 class UpdateList {
  public:
-  UpdateList(const KernelRequest& r, const Update& op)
+  UpdateList(const KernelRequest& r, const ops::Update& op)
       : leading_(static_cast<size_t>(op.leading())), arity_(static_cast<size_t>(op.arity())),
         states_(op.states()) {
     for (size_t i = leading_; i < r.in.size(); i += arity_) {
@@ -148,4 +148,4 @@ KernelCandidate make_update(const KernelRequest& r, const O& op) {
   return c;
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

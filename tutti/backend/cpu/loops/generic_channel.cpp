@@ -6,7 +6,7 @@
 #include "tutti/backend/cpu/simd/channel_walk.h"
 #include "tutti/ops/conv_transpose.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using simd::Floats;
@@ -103,8 +103,8 @@ KernelCandidate bias_backward(const KernelRequest& r) {
   return c;
 }
 
-KernelCandidates conv_transpose_kernels(const KernelRequest& r, const ConvTranspose& op) {
-  const ConvBackwardData data(op.conv(), r.out[0].shape);
+KernelCandidates conv_transpose_kernels(const KernelRequest& r, const ops::ConvTranspose& op) {
+  const ops::ConvBackwardData data(op.conv(), r.out[0].shape);
   KernelRequest inner{&data,
                       {r.in[0], r.in[1]},
                       r.out,
@@ -137,8 +137,8 @@ KernelCandidates conv_transpose_kernels(const KernelRequest& r, const ConvTransp
 }  // namespace
 
 void register_channel_kernels(KernelTable& table) {
-  table.add<BiasBackward>(bias_backward);
-  table.add<ConvTranspose>(conv_transpose_kernels);
+  table.add<ops::BiasBackward>(bias_backward);
+  table.add<ops::ConvTranspose>(conv_transpose_kernels);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -9,7 +9,7 @@
 #include "tutti/backend/cpu/simd/simd.h"
 #include "tutti/ops/dense.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using simd::AllLanes, simd::Floats, simd::kLanes, simd::SomeLanes;
@@ -272,19 +272,19 @@ void register_dense_kernels(KernelTable& table) {
   const auto w = [](const KernelCandidate& c) -> const TensorDesc& { return c.in[1]; };
   const auto dw = [](const KernelCandidate& c) -> const TensorDesc& { return c.out[0]; };
   constexpr int kFirst = 0;  // before oneDNN's
-  table.add<Dense>(
+  table.add<ops::Dense>(
       [w](const KernelRequest& r) { return make_dense<DenseKernel>(r, r.in[0], r.out[0], w); },
       kFirst);
-  table.add<DenseBackwardData>(
+  table.add<ops::DenseBackwardData>(
       [w](const KernelRequest& r) {
         return make_dense<DenseBackwardDataKernel>(r, r.out[0], r.in[0], w);
       },
       kFirst);
-  table.add<DenseBackwardWeights>(
+  table.add<ops::DenseBackwardWeights>(
       [dw](const KernelRequest& r) {
         return make_dense<DenseBackwardWeightsKernel>(r, r.in[0], r.in[1], dw);
       },
       kFirst);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

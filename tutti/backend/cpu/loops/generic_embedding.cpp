@@ -9,7 +9,7 @@
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/ops/sequence/embedding.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// Returns how many rows a bag names.
@@ -19,7 +19,7 @@ int64_t named(const int32_t* bag, int64_t count) {
 
 class EmbeddingBagKernel final : public Kernel {
  public:
-  EmbeddingBagKernel(const KernelRequest& r, const EmbeddingBag& op)
+  EmbeddingBagKernel(const KernelRequest& r, const ops::EmbeddingBag& op)
       : samples_(r.out[0].shape[0]), own_rows_(r.in[0].shape[0]), width_(r.in[0].shape[1]),
         fields_(r.in[1].shape[1]), bag_(op.bag()) {}
 
@@ -76,14 +76,14 @@ class EmbeddingBagKernel final : public Kernel {
   }
 
   int64_t samples_, own_rows_, width_, fields_;
-  Bag bag_;
+  ops::Bag bag_;
 };
 
 /// Each part adds to its own range of the table's rows. It sorts the batch's places that name them,
 /// so that a row's terms are neighbours, in the order of the batch.
 class TableUpdateKernel final : public Kernel {
  public:
-  TableUpdateKernel(const KernelRequest& r, const TableUpdate& op)
+  TableUpdateKernel(const KernelRequest& r, const ops::TableUpdate& op)
       : bag_(op.bag()), rule_(op.rule()), dy_(op.has_state() ? 4 : 3), own_rows_(r.in[2].shape[0]),
         width_(r.in[2].shape[1]), samples_(r.in[dy_ + 1].shape[0]),
         fields_(r.in[dy_ + 1].shape[1]) {}
@@ -151,11 +151,11 @@ class TableUpdateKernel final : public Kernel {
   }
 
   void descend(float lr, float scale, const float* g, float* w, float* sum) const {
-    if (rule_.kind == TableRule::Kind::sgd) {
+    if (rule_.kind == ops::TableRule::Kind::sgd) {
       const float rate = lr * scale;
 #pragma omp simd
       for (int64_t i = 0; i < width_; ++i) w[i] -= rate * g[i];
-    } else if (rule_.kind == TableRule::Kind::adagrad) {
+    } else if (rule_.kind == ops::TableRule::Kind::adagrad) {
 #pragma omp simd
       for (int64_t i = 0; i < width_; ++i) {
         const float x = scale * g[i];
@@ -172,8 +172,8 @@ class TableUpdateKernel final : public Kernel {
     }
   }
 
-  Bag bag_;
-  TableRule rule_;
+  ops::Bag bag_;
+  ops::TableRule rule_;
   size_t dy_;  // its index among the inputs
   int64_t own_rows_, width_, samples_, fields_;
 };
@@ -191,8 +191,8 @@ KernelCandidate embedding_kernel(const KernelRequest& r, const O& op) {
 }  // namespace
 
 void register_embedding_kernels(KernelTable& table) {
-  table.add<EmbeddingBag>(embedding_kernel<EmbeddingBagKernel, EmbeddingBag>);
-  table.add<TableUpdate>(embedding_kernel<TableUpdateKernel, TableUpdate>);
+  table.add<ops::EmbeddingBag>(embedding_kernel<EmbeddingBagKernel, ops::EmbeddingBag>);
+  table.add<ops::TableUpdate>(embedding_kernel<TableUpdateKernel, ops::TableUpdate>);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -10,14 +10,14 @@
 #include "tutti/backend/cpu/sequence/attention_rows.h"
 #include "tutti/ops/interaction.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using attention::HeadRows, attention::padded, matrix::kColumns, matrix::kMostRows;
 
 /// The common sizes of forward and backward for one problem.
 struct PairsProblem {
-  FeaturePairs pairs;
+  ops::FeaturePairs pairs;
   int64_t samples = 0, width = 0;
 
   PairsProblem(const TensorDesc& x, int64_t of_feature, bool itself)
@@ -175,8 +175,8 @@ KernelCandidate interaction_kernel(const KernelRequest& r, const O& op) {
 }  // namespace
 
 void register_interaction_kernels(KernelTable& table) {
-  table.add<Interaction>(interaction_kernel<InteractionKernel, Interaction>);
-  table.add<InteractionGrad>(interaction_kernel<InteractionGradKernel, InteractionGrad>);
+  table.add<ops::Interaction>(interaction_kernel<InteractionKernel, ops::Interaction>);
+  table.add<ops::InteractionGrad>(interaction_kernel<InteractionGradKernel, ops::InteractionGrad>);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -8,7 +8,7 @@
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/ops/losses.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 constexpr int64_t kChunk = 64;
@@ -71,27 +71,27 @@ double total_of(const FinishArgs& args) {
   return total;
 }
 
-float loss_of(const PointwiseLossAttributes& a, float x, float t) {
+float loss_of(const ops::PointwiseLossAttributes& a, float x, float t) {
   const float d = x - t;
   switch (a.kind) {
-    case PointwiseLossKind::mse: return d * d;
-    case PointwiseLossKind::mae: return std::abs(d);
-    case PointwiseLossKind::huber:
+    case ops::PointwiseLossKind::mse: return d * d;
+    case ops::PointwiseLossKind::mae: return std::abs(d);
+    case ops::PointwiseLossKind::huber:
       return std::abs(d) < a.delta ? 0.5f * d * d : a.delta * (std::abs(d) - 0.5f * a.delta);
-    case PointwiseLossKind::bce_with_logits:
+    case ops::PointwiseLossKind::bce_with_logits:
       return (1 - t) * x + (1 + (a.pos_weight - 1) * t) *
                                (std::log1p(std::exp(-std::abs(x))) + std::max(-x, 0.f));
   }
   return 0;
 }
 
-float slope_of(const PointwiseLossAttributes& a, float x, float t) {
+float slope_of(const ops::PointwiseLossAttributes& a, float x, float t) {
   const float d = x - t;
   switch (a.kind) {
-    case PointwiseLossKind::mse: return 2 * d;
-    case PointwiseLossKind::mae: return d > 0 ? 1.f : d < 0 ? -1.f : 0.f;
-    case PointwiseLossKind::huber: return d < -a.delta ? -a.delta : d > a.delta ? a.delta : d;
-    case PointwiseLossKind::bce_with_logits:
+    case ops::PointwiseLossKind::mse: return 2 * d;
+    case ops::PointwiseLossKind::mae: return d > 0 ? 1.f : d < 0 ? -1.f : 0.f;
+    case ops::PointwiseLossKind::huber: return d < -a.delta ? -a.delta : d > a.delta ? a.delta : d;
+    case ops::PointwiseLossKind::bce_with_logits:
       return 1 - t - (1 + (a.pos_weight - 1) * t) / (1 + std::exp(x));
   }
   return 0;
@@ -105,7 +105,7 @@ double batch_elements(const StepInfo& step, int64_t sample_size) {
 template <class T, class U>
 class PointwiseLossKernel final : public Kernel {
  public:
-  PointwiseLossKernel(const KernelRequest& r, const PointwiseLossAttributes& a)
+  PointwiseLossKernel(const KernelRequest& r, const ops::PointwiseLossAttributes& a)
       : a_(a), x_(r.in[0]), t_(r.in[1]) {}
   size_t state_bytes() const override { return sizeof(double); }
   void run(const KernelArgs& args) override {
@@ -125,7 +125,7 @@ class PointwiseLossKernel final : public Kernel {
   }
 
  private:
-  PointwiseLossAttributes a_;
+  ops::PointwiseLossAttributes a_;
   Samples<T> x_;
   Samples<U> t_;
 };
@@ -133,7 +133,7 @@ class PointwiseLossKernel final : public Kernel {
 template <class T, class U>
 class PointwiseLossGradKernel final : public Kernel {
  public:
-  PointwiseLossGradKernel(const KernelRequest& r, const PointwiseLossAttributes& a)
+  PointwiseLossGradKernel(const KernelRequest& r, const ops::PointwiseLossAttributes& a)
       : a_(a), x_(r.in[0]), dx_(r.out[0]), t_(r.in[1]) {}
   void run(const KernelArgs& args) override {
     const auto factor =
@@ -150,7 +150,7 @@ class PointwiseLossGradKernel final : public Kernel {
   }
 
  private:
-  PointwiseLossAttributes a_;
+  ops::PointwiseLossAttributes a_;
   Samples<T> x_, dx_;
   Samples<U> t_;
 };
@@ -233,18 +233,18 @@ KernelCandidate pair_kernel(const KernelRequest& r, const A& attributes) {
 }  // namespace
 
 void register_loss_kernels(KernelTable& table) {
-  table.add<PointwiseLoss>([](const KernelRequest& r, const PointwiseLoss& op) {
+  table.add<ops::PointwiseLoss>([](const KernelRequest& r, const ops::PointwiseLoss& op) {
     return pair_kernel<PointwiseLossKernel>(r, op.loss());
   });
-  table.add<PointwiseLossGrad>([](const KernelRequest& r, const PointwiseLossGrad& op) {
+  table.add<ops::PointwiseLossGrad>([](const KernelRequest& r, const ops::PointwiseLossGrad& op) {
     return pair_kernel<PointwiseLossGradKernel>(r, op.loss());
   });
-  table.add<GaussianKL>([](const KernelRequest& r, const GaussianKL& op) {
+  table.add<ops::GaussianKL>([](const KernelRequest& r, const ops::GaussianKL& op) {
     return pair_kernel<GaussianKLKernel>(r, op.scale());
   });
-  table.add<GaussianKLGrad>([](const KernelRequest& r, const GaussianKLGrad& op) {
+  table.add<ops::GaussianKLGrad>([](const KernelRequest& r, const ops::GaussianKLGrad& op) {
     return pair_kernel<GaussianKLGradKernel>(r, op.scale());
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -12,7 +12,7 @@
 #include "tutti/ops/clip.h"
 #include "tutti/ops/norm_update.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// Returns the sum of at most kSumBlock squares, in 16 sums of every 16th that a tree adds.
@@ -47,7 +47,7 @@ void write_sums(const UpdateList& list, const KernelArgs& args, F squares) {
 struct Norms {
   double first, second;
   Norms(const UpdateList& list, const KernelArgs& args, const Stretch& s)
-      : Norms(list, static_cast<const float*>(args.in[Update::kScalars]), s.parameter) {}
+      : Norms(list, static_cast<const float*>(args.in[ops::Update::kScalars]), s.parameter) {}
 
  private:
   Norms(const UpdateList& list, const float* sums, size_t parameter)
@@ -57,7 +57,7 @@ struct Norms {
 
 class ParameterNormsKernel final : public Kernel {
  public:
-  ParameterNormsKernel(const KernelRequest& r, const ParameterNorms& op) : list_(r, op) {}
+  ParameterNormsKernel(const KernelRequest& r, const ops::ParameterNorms& op) : list_(r, op) {}
   void run(const KernelArgs& args) override {
     write_sums(list_, args, [](const Stretch& s) {
       return std::array{sum_of_squares(s.w, s.n), sum_of_squares(s.g, s.n)};
@@ -70,7 +70,7 @@ class ParameterNormsKernel final : public Kernel {
 
 class GradientSquaresKernel final : public Kernel {
  public:
-  GradientSquaresKernel(const KernelRequest& r, const GradientSquares& op) : list_(r, op) {}
+  GradientSquaresKernel(const KernelRequest& r, const ops::GradientSquares& op) : list_(r, op) {}
   void run(const KernelArgs& args) override {
     write_sums(list_, args, [](const Stretch& s) { return std::array{sum_of_squares(s.g, s.n)}; });
   }
@@ -82,31 +82,31 @@ class GradientSquaresKernel final : public Kernel {
 /// Takes one thread: a few additions for each thousand gradients.
 class ClipScaleKernel final : public Kernel {
  public:
-  ClipScaleKernel(const KernelRequest& r, const ClipScale& op)
+  ClipScaleKernel(const KernelRequest& r, const ops::ClipScale& op)
       : blocks_(op.blocks(r.in)), limit_(op.limit()) {}
   void run(const KernelArgs& args) override {
     if (args.thread != 0) return;
     const float scale = update_scalar(args, 0);
     const double sum = tree_sum(0, std::ssize(blocks_), [&](int64_t p) {
-      const ClipScale::Blocks& own = blocks_[static_cast<size_t>(p)];
+      const ops::ClipScale::Blocks& own = blocks_[static_cast<size_t>(p)];
       const auto* const sums = static_cast<const float*>(args.in[own.input]);
       return tree_sum(own.first, own.first + own.count,
                       [&](int64_t b) { return static_cast<double>(sums[b]); });
     });
     const double norm = std::abs(static_cast<double>(scale)) * std::sqrt(sum),
-                 factor = limit_ / (norm + ClipScale::kEps);
+                 factor = limit_ / (norm + ops::ClipScale::kEps);
     *static_cast<float*>(args.out[0]) = factor < 1 ? static_cast<float>(scale * factor) : scale;
     *static_cast<float*>(args.out[1]) = static_cast<float>(norm);
   }
 
  private:
-  std::vector<ClipScale::Blocks> blocks_;
+  std::vector<ops::ClipScale::Blocks> blocks_;
   double limit_;
 };
 
 class LarsKernel final : public Kernel {
  public:
-  LarsKernel(const KernelRequest& r, const LarsUpdate& op) : list_(r, op), a_(op.lars()) {}
+  LarsKernel(const KernelRequest& r, const ops::LarsUpdate& op) : list_(r, op), a_(op.lars()) {}
   void run(const KernelArgs& args) override {
     const float lr = update_rate(args, a_.rate), scale = update_scalar(args, 1);
     const auto momentum = static_cast<float>(a_.momentum),
@@ -130,14 +130,14 @@ class LarsKernel final : public Kernel {
 
  private:
   UpdateList list_;
-  LarsAttributes a_;
+  ops::LarsAttributes a_;
 };
 
 /// Computes the direction u of a LAMB step, elementwise. LambMoments and LambUpdate both compute it
 /// from the same new m and v.
 struct LambDirection {
   float correction, root, eps, decay;
-  LambDirection(const LambAttributes& a, int64_t step)
+  LambDirection(const ops::LambAttributes& a, int64_t step)
       : correction(static_cast<float>(1 / (1 - std::pow(a.beta1, static_cast<double>(step + 1))))),
         root(static_cast<float>(1 /
                                 std::sqrt(1 - std::pow(a.beta2, static_cast<double>(step + 1))))),
@@ -149,7 +149,8 @@ struct LambDirection {
 
 class LambMomentsKernel final : public Kernel {
  public:
-  LambMomentsKernel(const KernelRequest& r, const LambMoments& op) : list_(r, op), a_(op.lamb()) {}
+  LambMomentsKernel(const KernelRequest& r, const ops::LambMoments& op)
+      : list_(r, op), a_(op.lamb()) {}
   void run(const KernelArgs& args) override {
     const float scale = update_scalar(args, 1);
     const auto beta1 = static_cast<float>(a_.beta1), beta2 = static_cast<float>(a_.beta2);
@@ -171,12 +172,12 @@ class LambMomentsKernel final : public Kernel {
 
  private:
   UpdateList list_;
-  LambAttributes a_;
+  ops::LambAttributes a_;
 };
 
 class LambKernel final : public Kernel {
  public:
-  LambKernel(const KernelRequest& r, const LambUpdate& op) : list_(r, op), a_(op.lamb()) {}
+  LambKernel(const KernelRequest& r, const ops::LambUpdate& op) : list_(r, op), a_(op.lamb()) {}
   void run(const KernelArgs& args) override {
     const float lr = update_rate(args, a_.rate);
     const LambDirection direction(a_, args.step->step);
@@ -191,22 +192,22 @@ class LambKernel final : public Kernel {
 
  private:
   UpdateList list_;
-  LambAttributes a_;
+  ops::LambAttributes a_;
 };
 
 }  // namespace
 
 void register_norm_update_kernels(KernelTable& table) {
-  table.add<ParameterNorms>(make_update<ParameterNormsKernel, ParameterNorms>);
-  table.add<GradientSquares>(make_update<GradientSquaresKernel, GradientSquares>);
-  table.add<LarsUpdate>(make_update<LarsKernel, LarsUpdate>);
-  table.add<LambMoments>(make_update<LambMomentsKernel, LambMoments>);
-  table.add<LambUpdate>(make_update<LambKernel, LambUpdate>);
-  table.add<ClipScale>([](const KernelRequest& r, const ClipScale& op) {
+  table.add<ops::ParameterNorms>(make_update<ParameterNormsKernel, ops::ParameterNorms>);
+  table.add<ops::GradientSquares>(make_update<GradientSquaresKernel, ops::GradientSquares>);
+  table.add<ops::LarsUpdate>(make_update<LarsKernel, ops::LarsUpdate>);
+  table.add<ops::LambMoments>(make_update<LambMomentsKernel, ops::LambMoments>);
+  table.add<ops::LambUpdate>(make_update<LambKernel, ops::LambUpdate>);
+  table.add<ops::ClipScale>([](const KernelRequest& r, const ops::ClipScale& op) {
     KernelCandidate c = candidate_for(r, "cpu:update");
     c.make = [r, op] { return std::make_unique<ClipScaleKernel>(r, op); };
     return c;
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -5,7 +5,7 @@
 #include "tutti/backend/cpu/kernel/statistics_out.h"
 #include "tutti/ops/parts.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// Elements [begin, end) of this call.
@@ -41,7 +41,7 @@ class SumPartsKernel final : public Kernel {
 
 class MergeMomentsKernel final : public Kernel {
  public:
-  MergeMomentsKernel(const KernelRequest& r, const MergeMoments& op)
+  MergeMomentsKernel(const KernelRequest& r, const ops::MergeMoments& op)
       : channels_(r.out[0].elements()), op_(op) {}
   void run(const KernelArgs& args) override {
     const StatisticsOut to{static_cast<float*>(args.in[0]), static_cast<float*>(args.in[1]),
@@ -64,22 +64,22 @@ class MergeMomentsKernel final : public Kernel {
 
  private:
   int64_t channels_;
-  MergeMoments op_;
+  ops::MergeMoments op_;
 };
 
 }  // namespace
 
 void register_parts_kernels(KernelTable& table) {
-  table.add<SumParts>([](const KernelRequest& r, const SumParts& op) {
+  table.add<ops::SumParts>([](const KernelRequest& r, const ops::SumParts& op) {
     KernelCandidate c = candidate_for(r, "cpu:parts");
     c.make = [r, scale = op.scale()] { return std::make_unique<SumPartsKernel>(r, scale); };
     return c;
   });
-  table.add<MergeMoments>([](const KernelRequest& r, const MergeMoments& op) {
+  table.add<ops::MergeMoments>([](const KernelRequest& r, const ops::MergeMoments& op) {
     KernelCandidate c = candidate_for(r, "cpu:parts");
     c.make = [r, op] { return std::make_unique<MergeMomentsKernel>(r, op); };
     return c;
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -12,7 +12,7 @@
 #include "tutti/ops/elementwise.h"
 #include "tutti/ops/gaussian_sample.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using simd::AllLanes, simd::Floats, simd::kLanes;
@@ -98,57 +98,58 @@ Floats mish_factor(Floats x) {
   return n / (n + 2.f);
 }
 
-KernelCandidate activation_kernel(const KernelRequest& r, const Activation& op) {
+KernelCandidate activation_kernel(const KernelRequest& r, const ops::Activation& op) {
   const auto add = [&](auto f) {
     return pointwise_kernel(r, [f](Floats x, Floats) { return f(x); });
   };
   switch (op.activation().kind) {
-    case ActivationKind::relu: return add([](Floats x) { return simd::relu(x); });
-    case ActivationKind::leaky_relu:
+    case ops::ActivationKind::relu: return add([](Floats x) { return simd::relu(x); });
+    case ops::ActivationKind::leaky_relu:
       return add([slope = op.activation().slope](Floats x) {
         return simd::where_less(Floats{}, x, x, slope * x);
       });
-    case ActivationKind::sigmoid: return add([](Floats x) { return simd::sigmoid(x); });
-    case ActivationKind::tanh: return add([](Floats x) { return simd::tanh(x); });
-    case ActivationKind::gelu:
+    case ops::ActivationKind::sigmoid: return add([](Floats x) { return simd::sigmoid(x); });
+    case ops::ActivationKind::tanh: return add([](Floats x) { return simd::tanh(x); });
+    case ops::ActivationKind::gelu:
       return add([](Floats x) { return 0.5f * x * (1.f + simd::erf(x * 0.70710678f)); });
-    case ActivationKind::gelu_tanh:
+    case ops::ActivationKind::gelu_tanh:
       return add([](Floats x) { return x * simd::sigmoid(gelu_exponent(x)); });
-    case ActivationKind::silu: return add([](Floats x) { return x * simd::sigmoid(x); });
-    case ActivationKind::mish: return add([](Floats x) { return x * mish_factor(x); });
+    case ops::ActivationKind::silu: return add([](Floats x) { return x * simd::sigmoid(x); });
+    case ops::ActivationKind::mish: return add([](Floats x) { return x * mish_factor(x); });
   }
   return {};
 }
 
-KernelCandidate activation_grad_kernel(const KernelRequest& r, const ActivationGrad& op) {
+KernelCandidate activation_grad_kernel(const KernelRequest& r, const ops::ActivationGrad& op) {
   const auto add = [&](auto f) { return pointwise_kernel(r, f); };
   switch (op.activation().kind) {
-    case ActivationKind::relu:
+    case ops::ActivationKind::relu:
       return add([](Floats dy, Floats y) { return simd::where_positive(y, dy); });
-    case ActivationKind::leaky_relu:
+    case ops::ActivationKind::leaky_relu:
       return add([slope = op.activation().slope](Floats dy, Floats y) {
         return simd::where_less(Floats{}, y, dy, slope * dy);
       });
-    case ActivationKind::sigmoid:
+    case ops::ActivationKind::sigmoid:
       return add([](Floats dy, Floats y) { return dy * y * (1.f - y); });
-    case ActivationKind::tanh: return add([](Floats dy, Floats y) { return dy * (1.f - y * y); });
-    case ActivationKind::gelu:
+    case ops::ActivationKind::tanh:
+      return add([](Floats dy, Floats y) { return dy * (1.f - y * y); });
+    case ops::ActivationKind::gelu:
       return add([](Floats dy, Floats x) {
         return dy * (0.5f * (1.f + simd::erf(x * 0.70710678f)) +
                      x * simd::exp(-0.5f * x * x) * 0.39894228f);
       });
-    case ActivationKind::gelu_tanh:
+    case ops::ActivationKind::gelu_tanh:
       return add([](Floats dy, Floats x) {
         const Floats s = simd::sigmoid(gelu_exponent(x)),
                      slope = kGeluFactor * (1.f + 3 * kGeluCube * x * x);
         return dy * s * (1.f + x * (1.f - s) * slope);
       });
-    case ActivationKind::silu:
+    case ops::ActivationKind::silu:
       return add([](Floats dy, Floats x) {
         const Floats s = simd::sigmoid(x);
         return dy * s * (1.f + x * (1.f - s));
       });
-    case ActivationKind::mish:
+    case ops::ActivationKind::mish:
       return add([](Floats dy, Floats x) {
         const Floats t = mish_factor(x);
         return dy * (t + x * (1.f - t * t) * simd::sigmoid(x));
@@ -160,9 +161,9 @@ KernelCandidate activation_grad_kernel(const KernelRequest& r, const ActivationG
 template <class T>
 class DropoutKernel final : public Kernel {
  public:
-  DropoutKernel(const KernelRequest& r, const Dropout& op)
+  DropoutKernel(const KernelRequest& r, const ops::Dropout& op)
       : samples_(r.out[0].shape[0]), size_(sample_size(r.out[0])),
-        threshold_(dropout_threshold(op.probability())), keep_(1 / (1 - op.probability())),
+        threshold_(ops::dropout_threshold(op.probability())), keep_(1 / (1 - op.probability())),
         salt_(op.salt()), plain_(r.in[0].layout.is_plain() && r.out[0].layout.is_plain()),
         channels_(in_last_channels(r, op.all() > 0)), first_(op.first()), all_(op.all()),
         positions_(r.in[0].shape[r.in[0].shape.rank() - 1]), x_(r.in[0]), y_(r.out[0]) {}
@@ -171,8 +172,8 @@ class DropoutKernel final : public Kernel {
     const auto* x = static_cast<const T*>(args.in[0]);
     auto* y = static_cast<T*>(args.out[0]);
     for (int64_t n = 0; n < samples_; ++n, x += size_, y += size_) {
-      const SampleKey key{args.step->seed, args.step->step, args.step->replica,
-                          args.first_sample + n, salt_};
+      const ops::SampleKey key{args.step->seed, args.step->step, args.step->replica,
+                               args.first_sample + n, salt_};
       if (channels_ > 0) {
         drop_by_channels(key, x, y);
         continue;
@@ -212,7 +213,7 @@ class DropoutKernel final : public Kernel {
 
   /// Handles 64 positions of 16 channels at a time: numbers are drawn by channel, and used by
   /// position. With some positions it handles 60: a channel's first element may be within a quad.
-  void drop_by_channels(const SampleKey& key, const T* x, T* y) const {
+  void drop_by_channels(const ops::SampleKey& key, const T* x, T* y) const {
     const int64_t positions = size_ / channels_, all = all_ > 0 ? all_ : positions,
                   step = all_ > 0 ? 4 * kLanes - 4 : 4 * kLanes;
     for (int64_t c = 0; c < channels_; c += kLanes)
@@ -245,7 +246,7 @@ class DropoutKernel final : public Kernel {
   }
 
   /// Handles plain operands that have some positions.
-  void drop_some_positions(const SampleKey& key, const T* x, T* y) const {
+  void drop_some_positions(const ops::SampleKey& key, const T* x, T* y) const {
     for (int64_t at = 0; at < size_;) {
       const int64_t p = at % positions_, element = at / positions_ * all_ + first_ + p;
       float factor[4 * kLanes];
@@ -273,7 +274,7 @@ class DropoutKernel final : public Kernel {
   SampleOffsets x_, y_;
 };
 
-KernelCandidate dropout_kernel(const KernelRequest& r, const Dropout& op) {
+KernelCandidate dropout_kernel(const KernelRequest& r, const ops::Dropout& op) {
   KernelCandidate c = candidate_for(r, "cpu:dropout");
   c.refusal = refusal_of_layouts(r);
   const Layout& layout = r.in[0].layout;
@@ -287,18 +288,18 @@ KernelCandidate dropout_kernel(const KernelRequest& r, const Dropout& op) {
 }  // namespace
 
 void register_pointwise_kernels(KernelTable& table) {
-  table.add<Add>([](const KernelRequest& r) {
+  table.add<ops::Add>([](const KernelRequest& r) {
     return pointwise_kernel(r, [](Floats a, Floats b) { return a + b; });
   });
-  table.add<Mul>([](const KernelRequest& r) {
+  table.add<ops::Mul>([](const KernelRequest& r) {
     return pointwise_kernel(r, [](Floats a, Floats b) { return a * b; });
   });
-  table.add<Scale>([](const KernelRequest& r, const Scale& op) {
+  table.add<ops::Scale>([](const KernelRequest& r, const ops::Scale& op) {
     return pointwise_kernel(r, [factor = op.factor()](Floats x, Floats) { return factor * x; });
   });
-  table.add<Activation>(activation_kernel);
-  table.add<ActivationGrad>(activation_grad_kernel);
-  table.add<Dropout>(dropout_kernel);
+  table.add<ops::Activation>(activation_kernel);
+  table.add<ops::ActivationGrad>(activation_grad_kernel);
+  table.add<ops::Dropout>(dropout_kernel);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -6,7 +6,7 @@
 #include "tutti/backend/cpu/kernel/pooling.h"
 #include "tutti/ops/pool.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using simd::Floats, simd::kLanes, simd::Words;
@@ -17,7 +17,7 @@ struct Geometry {
   std::array<int64_t, 3> kernel{1, 1, 1}, stride{1, 1, 1}, low{0, 0, 0}, x{1, 1, 1}, y{1, 1, 1};
   bool count_include_pad;
 
-  Geometry(const PoolAttributes& a, const Shape& x_shape, const Shape& y_shape)
+  Geometry(const ops::PoolAttributes& a, const Shape& x_shape, const Shape& y_shape)
       : count_include_pad(a.count_include_pad) {
     for (int d = 0; d < a.spatial; ++d) {
       const auto to = static_cast<size_t>(3 - a.spatial + d), from = static_cast<size_t>(d);
@@ -110,8 +110,8 @@ inline auto replaces(Floats value, Floats best) {
 template <class T>
 class PoolKernel final : public Kernel {
  public:
-  PoolKernel(const KernelRequest& r, const PoolAttributes& a)
-      : g_(a, r.in[0].shape, r.out[0].shape), max_(a.kind == PoolKind::max),
+  PoolKernel(const KernelRequest& r, const ops::PoolAttributes& a)
+      : g_(a, r.in[0].shape, r.out[0].shape), max_(a.kind == ops::PoolKind::max),
         view_(channel_view(r.in[0])) {}
 
   void run(const KernelArgs& args) override {
@@ -175,8 +175,8 @@ class PoolKernel final : public Kernel {
 template <class T>
 class PoolGradKernel final : public Kernel {
  public:
-  PoolGradKernel(const KernelRequest& r, const PoolAttributes& a)
-      : g_(a, r.out[0].shape, r.in[0].shape), max_(a.kind == PoolKind::max),
+  PoolGradKernel(const KernelRequest& r, const ops::PoolAttributes& a)
+      : g_(a, r.out[0].shape, r.in[0].shape), max_(a.kind == ops::PoolKind::max),
         view_(channel_view(r.out[0])) {}
   size_t workspace_bytes() const override {
     if (g_.apart()) return 0;
@@ -278,12 +278,12 @@ class PoolGradKernel final : public Kernel {
 }  // namespace
 
 void register_pool_kernels(KernelTable& table) {
-  table.add<Pool>([](const KernelRequest& r, const Pool& op) {
+  table.add<ops::Pool>([](const KernelRequest& r, const ops::Pool& op) {
     return pooling_kernel<PoolKernel>(r, op.pool());
   });
-  table.add<PoolGrad>([](const KernelRequest& r, const PoolGrad& op) {
+  table.add<ops::PoolGrad>([](const KernelRequest& r, const ops::PoolGrad& op) {
     return pooling_kernel<PoolGradKernel>(r, op.pool());
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -7,7 +7,7 @@
 #include "tutti/ops/broadcast.h"
 #include "tutti/ops/pool.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using simd::Floats;
@@ -106,8 +106,8 @@ void register_position_kernels(KernelTable& table) {
     table.add<To>(
         [=](const KernelRequest& r) { return pooling_kernel<ToPositionsKernel>(r, divisor); });
   };
-  add.operator()<GlobalAveragePool, GlobalAveragePoolGrad>(Divisor::positions);
-  add.operator()<SpatialSum, Broadcast>(Divisor::none);
+  add.operator()<ops::GlobalAveragePool, ops::GlobalAveragePoolGrad>(Divisor::positions);
+  add.operator()<ops::SpatialSum, ops::Broadcast>(Divisor::none);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

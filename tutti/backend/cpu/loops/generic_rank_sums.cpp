@@ -9,13 +9,13 @@
 #include "tutti/backend/cpu/sequence/channels_last.h"
 #include "tutti/ops/rank_sums.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 template <class T>
 class SumOfRanksKernel final : public Kernel {
  public:
-  SumOfRanksKernel(const KernelRequest& r, const SumOfRanks& op)
+  SumOfRanksKernel(const KernelRequest& r, const ops::SumOfRanks& op)
       : ranks_(op.group().ranks), bias_(op.bias()),
         run_(op.bias() ? r.out[0].shape[1] : r.out[0].elements()),
         runs_(r.out[0].elements() / run_) {}
@@ -39,7 +39,7 @@ class SumOfRanksKernel final : public Kernel {
   int64_t run_, runs_;
 };
 
-std::string refusal_of_rank_sum(const KernelRequest& r, const SumOfRanks& op) {
+std::string refusal_of_rank_sum(const KernelRequest& r, const ops::SumOfRanks& op) {
   const Layout& layout = r.out[0].layout;
   for (int rank = 0; rank < op.group().ranks; ++rank)
     if (r.in[static_cast<size_t>(rank)].layout != layout) return "operands lie otherwise";
@@ -52,7 +52,7 @@ std::string refusal_of_rank_sum(const KernelRequest& r, const SumOfRanks& op) {
 }  // namespace
 
 void register_rank_sum_kernel(KernelTable& table) {
-  table.add<SumOfRanks>(channels_last([](const KernelRequest& r, const SumOfRanks& op) {
+  table.add<ops::SumOfRanks>(channels_last([](const KernelRequest& r, const ops::SumOfRanks& op) {
     KernelCandidate c = candidate_for(r, "cpu:rank_sums");
     c.refusal = refusal_of_rank_sum(r, op);
     choose_kernel<SumOfRanksKernel>(c, r.out[0].dtype, "sums", r, op);
@@ -60,4 +60,4 @@ void register_rank_sum_kernel(KernelTable& table) {
   }));
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -4,7 +4,7 @@
 #include "tutti/backend/cpu/kernel/pooling.h"
 #include "tutti/ops/resize.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using simd::Floats;
@@ -13,7 +13,7 @@ using simd::Floats;
 struct ResizePlaces {
   std::array<int64_t, 3> x{1, 1, 1}, y{1, 1, 1}, factor{1, 1, 1}, first{0, 0, 0};
 
-  ResizePlaces(const ResizeAttributes& a, const Shape& x_shape, const Shape& y_shape) {
+  ResizePlaces(const ops::ResizeAttributes& a, const Shape& x_shape, const Shape& y_shape) {
     for (int d = 2; d < x_shape.rank(); ++d) {
       const auto to = static_cast<size_t>(5 - x_shape.rank() + d - 2),
                  from = static_cast<size_t>(d - 2);
@@ -34,7 +34,7 @@ struct ResizePlaces {
 template <class T>
 class ResizeKernel final : public Kernel {
  public:
-  ResizeKernel(const KernelRequest& r, const ResizeAttributes& a)
+  ResizeKernel(const KernelRequest& r, const ops::ResizeAttributes& a)
       : view_(channel_view(r.in[0])), p_(a, r.in[0].shape, r.out[0].shape) {}
 
   void run(const KernelArgs& args) override {
@@ -60,7 +60,7 @@ class ResizeKernel final : public Kernel {
 template <class T>
 class ResizeGradKernel final : public Kernel {
  public:
-  ResizeGradKernel(const KernelRequest& r, const ResizeAttributes& a)
+  ResizeGradKernel(const KernelRequest& r, const ops::ResizeAttributes& a)
       : view_(channel_view(r.out[0])), p_(a, r.out[0].shape, r.in[0].shape) {}
 
   void run(const KernelArgs& args) override {
@@ -94,12 +94,12 @@ class ResizeGradKernel final : public Kernel {
 }  // namespace
 
 void register_resize_kernels(KernelTable& table) {
-  table.add<Resize>([](const KernelRequest& r, const Resize& op) {
+  table.add<ops::Resize>([](const KernelRequest& r, const ops::Resize& op) {
     return pooling_kernel<ResizeKernel>(r, op.resize());
   });
-  table.add<ResizeGrad>([](const KernelRequest& r, const ResizeGrad& op) {
+  table.add<ops::ResizeGrad>([](const KernelRequest& r, const ops::ResizeGrad& op) {
     return pooling_kernel<ResizeGradKernel>(r, op.resize());
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -10,7 +10,7 @@
 #include "tutti/ops/rank_rows.h"
 #include "tutti/ops/rows.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// Places of rows [first, first + count) of a sample in a tensor of such samples.
@@ -34,7 +34,8 @@ struct Shared {
 };
 
 /// Shared parts of `rows` in `slabs`, window after window; in each by row.
-std::vector<Shared> shared_rows(const std::vector<Rows>& windows, Rows rows, int64_t slabs) {
+std::vector<Shared> shared_rows(const std::vector<graph::Rows>& windows, graph::Rows rows,
+                                int64_t slabs) {
   std::vector<Shared> shared;
   const int64_t height = rows.count() / slabs;
   for (size_t w = 0; w < windows.size(); ++w)
@@ -51,7 +52,7 @@ std::vector<Shared> shared_rows(const std::vector<Rows>& windows, Rows rows, int
 
 class GatherRowsKernel final : public Kernel {
  public:
-  GatherRowsKernel(const GatherRows& op, const KernelRequest& r)
+  GatherRowsKernel(const ops::GatherRows& op, const KernelRequest& r)
       : windows_(static_cast<int64_t>(op.cut().windows.size())), samples_(r.out[0].shape[0]),
         y_bytes_(sample_bytes(r.out[0])), element_(size_of(r.out[0].dtype)),
         runs_(op.cut().windows.size()), outside_(op.cut().windows.size()) {
@@ -60,7 +61,8 @@ class GatherRowsKernel final : public Kernel {
     std::vector<int64_t> filled(runs_.size());
     for (size_t i = 0; i < r.in.size(); ++i) {
       const int64_t slabs = i == 0 ? op.cut().slabs : 1;
-      const Rows rows = i == 0 ? Rows{0, r.in[0].shape[dim] * slabs} : op.cut().others[i - 1];
+      const graph::Rows rows =
+          i == 0 ? graph::Rows{0, r.in[0].shape[dim] * slabs} : op.cut().others[i - 1];
       inputs_.push_back({slabs, sample_bytes(r.in[i])});
       for (const Shared& s : shared_rows(op.cut().windows, rows, slabs)) {
         const auto w = static_cast<size_t>(s.window);
@@ -116,7 +118,7 @@ class GatherRowsKernel final : public Kernel {
 
 class AddRowsKernel final : public Kernel {
  public:
-  AddRowsKernel(const AddRows& op, const KernelRequest& r)
+  AddRowsKernel(const ops::AddRows& op, const KernelRequest& r)
       : slabs_(op.sum().slabs), samples_(r.out[0].shape[0]), dx_bytes_(sample_bytes(r.out[0])),
         type_(r.out[0].dtype), segments_(static_cast<size_t>(op.sum().slabs)),
         gaps_(static_cast<size_t>(op.sum().slabs)) {
@@ -168,7 +170,7 @@ class AddRowsKernel final : public Kernel {
   struct Input {
     int64_t windows, bytes;  // bytes of a window
   };
-  void add_segments(size_t slab, const std::vector<From>& all, Rows rows, int dim,
+  void add_segments(size_t slab, const std::vector<From>& all, graph::Rows rows, int dim,
                     const KernelRequest& r) {
     bool first = true;
     for (const auto& [input, s] : all) {
@@ -200,8 +202,8 @@ KernelCandidate rows_kernel(const KernelRequest& r, const O& op) {
 }  // namespace
 
 void register_rows_kernels(KernelTable& table) {
-  table.add<GatherRows, TakeRows>(rows_kernel<GatherRowsKernel, GatherRows>);
-  table.add<AddRows>(rows_kernel<AddRowsKernel, AddRows>);
+  table.add<ops::GatherRows, ops::TakeRows>(rows_kernel<GatherRowsKernel, ops::GatherRows>);
+  table.add<ops::AddRows>(rows_kernel<AddRowsKernel, ops::AddRows>);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

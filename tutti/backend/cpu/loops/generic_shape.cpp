@@ -9,19 +9,20 @@
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/ops/shape_ops.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
-using Box = std::vector<SliceRange>;  ///< by dimension: index = start + step * index in the box
+using Box =
+    std::vector<ops::SliceRange>;  ///< by dimension: index = start + step * index in the box
 
 /// Returns the offsets of the elements of a box with extents `box` in the tensor that contains it.
 BoxCopy::Terms terms_of_box(const TensorDesc& whole, const Shape& box, const Box& ranges) {
   BoxCopy::Terms terms;
   for (int d = 0; d < box.rank(); ++d) {
     const std::vector<int64_t> all = whole.layout.terms(whole.shape, d);
-    const SliceRange range = static_cast<size_t>(d) < ranges.size()
-                                 ? ranges[static_cast<size_t>(d)]
-                                 : SliceRange{};  // from 0 on, step 1
+    const ops::SliceRange range = static_cast<size_t>(d) < ranges.size()
+                                      ? ranges[static_cast<size_t>(d)]
+                                      : ops::SliceRange{};  // from 0 on, step 1
     std::vector<int64_t>& part = terms.emplace_back();
     for (int64_t i = 0; i < box[d]; ++i)
       part.push_back(all[static_cast<size_t>(range.start + range.step * i)]);
@@ -95,7 +96,7 @@ class ReshapeKernel final : public Kernel {
 };
 
 /// Returns ranges of a sample's dimensions as ranges of a batch.
-Box with_batch(const std::vector<SliceRange>& ranges) {
+Box with_batch(const std::vector<ops::SliceRange>& ranges) {
   Box box(1);
   box.insert(box.end(), ranges.begin(), ranges.end());
   return box;
@@ -103,11 +104,11 @@ Box with_batch(const std::vector<SliceRange>& ranges) {
 
 using Made = std::unique_ptr<Kernel>;
 
-Made make_reshape(const KernelRequest& r, const Reshape&) {
+Made make_reshape(const KernelRequest& r, const ops::Reshape&) {
   return std::make_unique<ReshapeKernel>(r.in[0], r.out[0]);
 }
 
-Made make_slice(const KernelRequest& r, const Slice& op) {
+Made make_slice(const KernelRequest& r, const ops::Slice& op) {
   const TensorDesc &x = r.in[0], &y = r.out[0];
   return std::make_unique<CopyKernel>(
       y, std::vector{BoxCopy(terms_of_box(x, y.shape, with_batch(op.ranges())), terms_of(y))});
@@ -122,17 +123,17 @@ Made make_copy_into(const KernelRequest& r, const Box& box, float background) {
   return kernel;
 }
 
-Made make_slice_grad(const KernelRequest& r, const SliceGrad& op) {
+Made make_slice_grad(const KernelRequest& r, const ops::SliceGrad& op) {
   return make_copy_into(r, with_batch(op.ranges()), 0);
 }
 
-Made make_pad(const KernelRequest& r, const Pad& op) {
+Made make_pad(const KernelRequest& r, const ops::Pad& op) {
   Box box(1);
   for (const int64_t low : op.low()) box.push_back({.start = low});
   return make_copy_into(r, box, op.value());
 }
 
-Made make_concat(const KernelRequest& r, const Concat& op) {
+Made make_concat(const KernelRequest& r, const ops::Concat& op) {
   const auto axis = static_cast<size_t>(op.axis());
   const TensorDesc& y = r.out[0];
   Box box(axis + 1);
@@ -157,11 +158,11 @@ auto copy_with(Made (*make)(const KernelRequest&, const O&)) {
 }  // namespace
 
 void register_shape_kernels(KernelTable& table) {
-  table.add<Reshape>(copy_with(make_reshape));
-  table.add<Slice>(copy_with(make_slice));
-  table.add<SliceGrad>(copy_with(make_slice_grad));
-  table.add<Pad>(copy_with(make_pad));
-  table.add<Concat>(copy_with(make_concat));
+  table.add<ops::Reshape>(copy_with(make_reshape));
+  table.add<ops::Slice>(copy_with(make_slice));
+  table.add<ops::SliceGrad>(copy_with(make_slice_grad));
+  table.add<ops::Pad>(copy_with(make_pad));
+  table.add<ops::Concat>(copy_with(make_concat));
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -9,7 +9,7 @@
 #include "tutti/backend/cpu/simd/simd_math.h"
 #include "tutti/ops/losses.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using simd::AllLanes, simd::Floats, simd::kLanes, simd::SomeLanes, simd::Words;
@@ -97,7 +97,7 @@ class Logits {
 template <class T>
 class SoftmaxKernel : public Kernel {
  public:
-  SoftmaxKernel(const KernelRequest& r, const SoftmaxCrossEntropyAttributes& a)
+  SoftmaxKernel(const KernelRequest& r, const ops::SoftmaxCrossEntropyAttributes& a)
       : a_(a), logits_(r.in[0], r.in[1]), weights_(a.class_weights) {
     weights_.resize(static_cast<size_t>(logits_.classes()), 1.f);
   }
@@ -124,7 +124,7 @@ class SoftmaxKernel : public Kernel {
         const int32_t y = labels.label[i];
         const float loss = (1 - s) * weight(y) * (top[i] - x[y * kLanes + i]) + extra[i];
         sums[0] += static_cast<double>(loss);
-        sums[1] += a_.mean_over == MeanOver::labels ? 1 : static_cast<double>(weight(y));
+        sums[1] += a_.mean_over == ops::MeanOver::labels ? 1 : static_cast<double>(weight(y));
       }
     });
   }
@@ -135,7 +135,7 @@ class SoftmaxKernel : public Kernel {
       loss += static_cast<const double*>(state)[0];
       weight += static_cast<const double*>(state)[1];
     }
-    if (a_.mean_over == MeanOver::given)
+    if (a_.mean_over == ops::MeanOver::given)
       weight = static_cast<double>(*static_cast<const float*>(args.in[2]));
     *static_cast<float*>(args.out[0]) =
         static_cast<float>(static_cast<double>(a_.scale) * loss / weight);
@@ -160,7 +160,7 @@ class SoftmaxKernel : public Kernel {
     return top + simd::log(sum);
   }
 
-  SoftmaxCrossEntropyAttributes a_;
+  ops::SoftmaxCrossEntropyAttributes a_;
   Logits<T> logits_;
   std::vector<float> weights_;
 };
@@ -168,7 +168,7 @@ class SoftmaxKernel : public Kernel {
 template <class T>
 class SoftmaxGradKernel final : public SoftmaxKernel<T> {
  public:
-  SoftmaxGradKernel(const KernelRequest& r, const SoftmaxCrossEntropyAttributes& a)
+  SoftmaxGradKernel(const KernelRequest& r, const ops::SoftmaxCrossEntropyAttributes& a)
       : SoftmaxKernel<T>(r, a), same_layout_(r.in[0].layout == r.out[0].layout),
         dx_(r.out[0], r.in[1]) {}
   size_t state_bytes() const override { return 0; }
@@ -211,7 +211,7 @@ class SoftmaxGradKernel final : public SoftmaxKernel<T> {
 /// Reads labels in the order of memory, whatever the layout.
 class LabelWeightsKernel final : public Kernel {
  public:
-  LabelWeightsKernel(const KernelRequest& r, const LabelWeights& op)
+  LabelWeightsKernel(const KernelRequest& r, const ops::LabelWeights& op)
       : count_(r.in[0].elements()), weights_(op.weights()) {}
   size_t state_bytes() const override { return sizeof(double); }
   void run(const KernelArgs& args) override {
@@ -234,7 +234,7 @@ class LabelWeightsKernel final : public Kernel {
   std::vector<float> weights_;
 };
 
-KernelCandidate label_weights_kernel(const KernelRequest& r, const LabelWeights& op) {
+KernelCandidate label_weights_kernel(const KernelRequest& r, const ops::LabelWeights& op) {
   KernelCandidate c = candidate_for(r, "cpu:loss");
   if (r.in[0].bytes() != static_cast<size_t>(r.in[0].elements()) * sizeof(int32_t))
     c.refusal = "padding between labels";
@@ -253,9 +253,10 @@ KernelCandidate softmax_kernel(const KernelRequest& r, const O& op) {
 }  // namespace
 
 void register_softmax_kernels(KernelTable& table) {
-  table.add<SoftmaxCrossEntropy>(softmax_kernel<SoftmaxKernel, SoftmaxCrossEntropy>);
-  table.add<SoftmaxCrossEntropyGrad>(softmax_kernel<SoftmaxGradKernel, SoftmaxCrossEntropyGrad>);
-  table.add<LabelWeights>(label_weights_kernel);
+  table.add<ops::SoftmaxCrossEntropy>(softmax_kernel<SoftmaxKernel, ops::SoftmaxCrossEntropy>);
+  table.add<ops::SoftmaxCrossEntropyGrad>(
+      softmax_kernel<SoftmaxGradKernel, ops::SoftmaxCrossEntropyGrad>);
+  table.add<ops::LabelWeights>(label_weights_kernel);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -9,14 +9,14 @@
 #include "tutti/base/numeric/fourier.h"
 #include "tutti/ops/power_spectrum.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// A transform and the shells of its waves. Immutable: threads share it.
 class Spectrum {
  public:
   explicit Spectrum(const Shape& x)
-      : shells_(WaveShells{x.from(2)}), last_(x[x.rank() - 1]), fourier_(extents()),
+      : shells_(ops::WaveShells{x.from(2)}), last_(x[x.rank() - 1]), fourier_(extents()),
         members_(static_cast<size_t>(shells_.count())) {
     const Shape& s = shells_.extents;
     std::array<int64_t, 3> index{};
@@ -69,7 +69,7 @@ class Spectrum {
   /// Counts a mode and its conjugate, if the field does not hold the latter.
   int stands_for(int64_t k) const { return k == 0 || 2 * k == last_ ? 1 : 2; }
 
-  WaveShells shells_;
+  ops::WaveShells shells_;
   int64_t last_;
   RealFourier fourier_;
   std::vector<int32_t> shell_;   ///< shell of each mode, -1: none
@@ -211,11 +211,11 @@ KernelCandidate spectrum_kernel(const KernelRequest& r, const TensorDesc& x, Arg
 }  // namespace
 
 void register_spectrum_kernels(KernelTable& table) {
-  table.add<PowerSpectrum>([](const KernelRequest& r, const PowerSpectrum& op) {
+  table.add<ops::PowerSpectrum>([](const KernelRequest& r, const ops::PowerSpectrum& op) {
     return spectrum_kernel<SpectrumKernel>(r, r.in[0], op.spectrum().floor);
   });
-  table.add<PowerSpectrumGrad>(
+  table.add<ops::PowerSpectrumGrad>(
       [](const KernelRequest& r) { return spectrum_kernel<SpectrumGradKernel>(r, r.in[2]); });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

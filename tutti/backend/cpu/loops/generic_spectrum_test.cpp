@@ -11,18 +11,18 @@
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/ops/power_spectrum.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// Returns the spectrum of one field.
 std::vector<float> spectrum_of(const Shape& extents, const std::vector<float>& field) {
   std::vector<int64_t> shape{1, 1};
   shape.insert(shape.end(), extents.begin(), extents.end());
-  const PowerSpectrum op{PowerSpectrumAttributes{}};
-  const ValueType x{{DType::f32, Shape(std::span<const int64_t>(shape)), {}}, true};
+  const ops::PowerSpectrum op{ops::PowerSpectrumAttributes{}};
+  const graph::ValueType x{{DType::f32, Shape(std::span<const int64_t>(shape)), {}}, true};
   KernelRequest request{&op, {x.desc}, {op.infer(std::span(&x, 1))[0].desc}, {}, {}};
   const auto kernel = CpuBackend().candidates(request)[0].make();
-  Buffer workspace(kernel->workspace_bytes());
+  device::Buffer workspace(kernel->workspace_bytes());
   std::vector<float> y(static_cast<size_t>(request.out[0].elements()));
   void* in[] = {const_cast<float*>(field.data())};
   void* out[] = {y.data()};
@@ -47,7 +47,7 @@ std::vector<float> plane_wave(const Shape& extents, const std::array<int64_t, 3>
 /// shared by the waves of the shell.
 TEST(PowerSpectrum, OfAPlaneWaveIsInItsShell) {
   const Shape extents{64, 64, 64};
-  const WaveShells shells{extents};
+  const ops::WaveShells shells{extents};
   int64_t members = 0;  // waves in shell 4: |k| of 4.5 to 5.5
   for (int64_t i = 0; i < extents.elements(); ++i) {
     const std::array<int64_t, 3> index{i / 4096, i / 64 % 64, i % 64};
@@ -99,10 +99,10 @@ TEST(PowerSpectrum, IsThatOfAShiftedField) {
 }
 
 TEST(PowerSpectrum, OfOnePositionIsRefused) {
-  const PowerSpectrum op{PowerSpectrumAttributes{}};
-  const ValueType x{{DType::f32, Shape{2, 3, 1, 1}, {}}, true};
+  const ops::PowerSpectrum op{ops::PowerSpectrumAttributes{}};
+  const graph::ValueType x{{DType::f32, Shape{2, 3, 1, 1}, {}}, true};
   EXPECT_THROW(op.infer(std::span(&x, 1)), ConfigError);
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -8,7 +8,7 @@
 #include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/update_list.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// Limits each element of a gradient to between -limit and limit; NaN stays NaN.
@@ -21,7 +21,7 @@ struct GradientLimit {
 
 class SgdKernel final : public Kernel {
  public:
-  SgdKernel(const KernelRequest& r, const SgdUpdate& op) : list_(r, op), a_(op.sgd()) {}
+  SgdKernel(const KernelRequest& r, const ops::SgdUpdate& op) : list_(r, op), a_(op.sgd()) {}
   void run(const KernelArgs& args) override {
     const float lr = update_rate(args, a_.rate), scale = update_scalar(args, 1);
     const auto momentum = static_cast<float>(a_.momentum),
@@ -51,12 +51,12 @@ class SgdKernel final : public Kernel {
 
  private:
   UpdateList list_;
-  SgdAttributes a_;
+  ops::SgdAttributes a_;
 };
 
 class AdamKernel final : public Kernel {
  public:
-  AdamKernel(const KernelRequest& r, const AdamUpdate& op) : list_(r, op), a_(op.adam()) {}
+  AdamKernel(const KernelRequest& r, const ops::AdamUpdate& op) : list_(r, op), a_(op.adam()) {}
   void run(const KernelArgs& args) override {
     const float lr = update_rate(args, a_.rate), scale = update_scalar(args, 1);
     const double t = static_cast<double>(args.step->step + 1);
@@ -83,12 +83,13 @@ class AdamKernel final : public Kernel {
 
  private:
   UpdateList list_;
-  AdamAttributes a_;
+  ops::AdamAttributes a_;
 };
 
 class RmspropKernel final : public Kernel {
  public:
-  RmspropKernel(const KernelRequest& r, const RmspropUpdate& op) : list_(r, op), a_(op.rmsprop()) {}
+  RmspropKernel(const KernelRequest& r, const ops::RmspropUpdate& op)
+      : list_(r, op), a_(op.rmsprop()) {}
   void run(const KernelArgs& args) override {
     const float lr = update_rate(args, a_.rate), scale = update_scalar(args, 1);
     const auto rho = static_cast<float>(a_.rho), fresh = static_cast<float>(1 - a_.rho),
@@ -106,13 +107,13 @@ class RmspropKernel final : public Kernel {
 
  private:
   UpdateList list_;
-  RmspropAttributes a_;
+  ops::RmspropAttributes a_;
 };
 
 /// Reads the weights that the preceding update has written in the same share, on the same thread.
 class WeightAverageKernel final : public Kernel {
  public:
-  WeightAverageKernel(const KernelRequest& r, const WeightAverage& op)
+  WeightAverageKernel(const KernelRequest& r, const ops::WeightAverage& op)
       : list_(r, op), a_(op.average()) {}
   void run(const KernelArgs& args) override {
     const float part = args.step->step < a_.from ? 1.0f : static_cast<float>(1 - a_.decay);
@@ -125,16 +126,16 @@ class WeightAverageKernel final : public Kernel {
 
  private:
   UpdateList list_;
-  WeightAverageAttributes a_;
+  ops::WeightAverageAttributes a_;
 };
 
 }  // namespace
 
 void register_update_kernels(KernelTable& table) {
-  table.add<SgdUpdate>(make_update<SgdKernel, SgdUpdate>);
-  table.add<AdamUpdate>(make_update<AdamKernel, AdamUpdate>);
-  table.add<RmspropUpdate>(make_update<RmspropKernel, RmspropUpdate>);
-  table.add<WeightAverage>(make_update<WeightAverageKernel, WeightAverage>);
+  table.add<ops::SgdUpdate>(make_update<SgdKernel, ops::SgdUpdate>);
+  table.add<ops::AdamUpdate>(make_update<AdamKernel, ops::AdamUpdate>);
+  table.add<ops::RmspropUpdate>(make_update<RmspropKernel, ops::RmspropUpdate>);
+  table.add<ops::WeightAverage>(make_update<WeightAverageKernel, ops::WeightAverage>);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

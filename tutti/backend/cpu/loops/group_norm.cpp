@@ -10,7 +10,7 @@
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/simd/channel_walk.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using simd::Floats;
@@ -147,7 +147,7 @@ struct GroupGradApply {
 /// The common part of both directions.
 class GroupKernel : public Kernel {
  public:
-  GroupKernel(const TensorDesc& x, const GroupNormAttributes& a)
+  GroupKernel(const TensorDesc& x, const ops::GroupNormAttributes& a)
       : a_(a), samples_(x.shape[0]), sample_(channel_view(x)) {
     sample_.samples = 1;
   }
@@ -190,7 +190,7 @@ class GroupKernel : public Kernel {
     });
   }
 
-  GroupNormAttributes a_;
+  ops::GroupNormAttributes a_;
   int64_t samples_;
   ChannelView sample_;
 };
@@ -198,7 +198,8 @@ class GroupKernel : public Kernel {
 template <class T>
 class GroupNormKernel final : public GroupKernel {
  public:
-  GroupNormKernel(const KernelRequest& r, const GroupNormAttributes& a) : GroupKernel(r.in[0], a) {}
+  GroupNormKernel(const KernelRequest& r, const ops::GroupNormAttributes& a)
+      : GroupKernel(r.in[0], a) {}
   void run(const KernelArgs& args) override {
     const GroupNumbers n = numbers(args);
     for (int64_t i = 0; i < samples_ * elements(); i += elements()) {
@@ -215,7 +216,7 @@ class GroupNormKernel final : public GroupKernel {
 template <class T>
 class GroupNormGradKernel final : public GroupKernel {
  public:
-  GroupNormGradKernel(const KernelRequest& r, const GroupNormAttributes& a)
+  GroupNormGradKernel(const KernelRequest& r, const ops::GroupNormAttributes& a)
       : GroupKernel(r.in[1], a) {}
   size_t state_bytes() const override {
     return static_cast<size_t>(2 * sample_.channels) * sizeof(double);
@@ -272,8 +273,8 @@ KernelCandidate group_norm_kernel(const KernelRequest& r, const O& op) {
 }  // namespace
 
 void register_group_norm_kernels(KernelTable& table) {
-  table.add<GroupNorm>(group_norm_kernel<GroupNormKernel, GroupNorm>);
-  table.add<GroupNormGrad>(group_norm_kernel<GroupNormGradKernel, GroupNormGrad>);
+  table.add<ops::GroupNorm>(group_norm_kernel<GroupNormKernel, ops::GroupNorm>);
+  table.add<ops::GroupNormGrad>(group_norm_kernel<GroupNormGradKernel, ops::GroupNormGrad>);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

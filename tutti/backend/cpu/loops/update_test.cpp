@@ -16,10 +16,10 @@
 #include "tutti/base/numeric/tree_sum.h"
 #include "tutti/ops/norm_update.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
-using UpdatePtr = std::shared_ptr<const Update>;
+using UpdatePtr = std::shared_ptr<const ops::Update>;
 
 /// One rule as its ops: one, or two for a rule with norms.
 struct Rule {
@@ -28,19 +28,23 @@ struct Rule {
 };
 
 std::vector<Rule> rules() {
-  const LambAttributes lamb{.eps = 1e-6, .weight_decay = 0.01};
-  return {{"sgd", nullptr, std::make_shared<SgdUpdate>(SgdAttributes{})},
-          {"momentum", nullptr, std::make_shared<SgdUpdate>(SgdAttributes{0.9, 1e-2, false})},
-          {"nesterov", nullptr, std::make_shared<SgdUpdate>(SgdAttributes{0.9, 1e-2, true})},
-          {"adam", nullptr, std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 1e-2})},
-          {"adamw", nullptr,
-           std::make_shared<AdamUpdate>(AdamAttributes{.weight_decay = 1e-2, .decoupled = true})},
-          {"rmsprop", nullptr,
-           std::make_shared<RmspropUpdate>(RmspropAttributes{.weight_decay = 1e-2})},
-          {"average", nullptr, std::make_shared<WeightAverage>(WeightAverageAttributes{0.9, 0})},
-          {"lars", std::make_shared<ParameterNorms>(),
-           std::make_shared<LarsUpdate>(LarsAttributes{.weight_decay = 1e-2, .trust = 0.5})},
-          {"lamb", std::make_shared<LambMoments>(lamb), std::make_shared<LambUpdate>(lamb)}};
+  const ops::LambAttributes lamb{.eps = 1e-6, .weight_decay = 0.01};
+  return {
+      {"sgd", nullptr, std::make_shared<ops::SgdUpdate>(ops::SgdAttributes{})},
+      {"momentum", nullptr, std::make_shared<ops::SgdUpdate>(ops::SgdAttributes{0.9, 1e-2, false})},
+      {"nesterov", nullptr, std::make_shared<ops::SgdUpdate>(ops::SgdAttributes{0.9, 1e-2, true})},
+      {"adam", nullptr,
+       std::make_shared<ops::AdamUpdate>(ops::AdamAttributes{.weight_decay = 1e-2})},
+      {"adamw", nullptr,
+       std::make_shared<ops::AdamUpdate>(
+           ops::AdamAttributes{.weight_decay = 1e-2, .decoupled = true})},
+      {"rmsprop", nullptr,
+       std::make_shared<ops::RmspropUpdate>(ops::RmspropAttributes{.weight_decay = 1e-2})},
+      {"average", nullptr,
+       std::make_shared<ops::WeightAverage>(ops::WeightAverageAttributes{0.9, 0})},
+      {"lars", std::make_shared<ops::ParameterNorms>(),
+       std::make_shared<ops::LarsUpdate>(ops::LarsAttributes{.weight_decay = 1e-2, .trust = 0.5})},
+      {"lamb", std::make_shared<ops::LambMoments>(lamb), std::make_shared<ops::LambUpdate>(lamb)}};
 }
 
 constexpr int64_t kSizes[] = {10, kSumBlock, 5000, 17, 3333, 1, 2 * kSumBlock};
@@ -83,12 +87,12 @@ Arenas first_arenas() {
 }
 
 /// Runs one op, the shares of `parts` threads one after another.
-void run(const Backend& backend, const Update& op, Arenas& arenas, std::vector<float>& sums,
+void run(const Backend& backend, const ops::Update& op, Arenas& arenas, std::vector<float>& sums,
          int step, int parts, const Window& window) {
   float rate = kRate, scale = kScale;
   KernelRequest request{.op = &op, .in = {{}, {}}, .out = {}, .in_free = {}, .out_free = {}};
   std::vector<void*> in{&rate, &scale}, out{sums.data()};
-  if (op.sums() == Update::Sums::reads) {
+  if (op.sums() == ops::Update::Sums::reads) {
     request.in.push_back({DType::f32, Shape{static_cast<int64_t>(sums.size()) / 2, 2}, {}});
     in.push_back(sums.data());
   }
@@ -101,7 +105,7 @@ void run(const Backend& backend, const Update& op, Arenas& arenas, std::vector<f
     at += padded(n);
     blocks += sum_blocks(n);
   }
-  if (op.sums() == Update::Sums::writes) {
+  if (op.sums() == ops::Update::Sums::writes) {
     request.out.push_back({DType::f32, Shape{blocks, 2}, {}});
     sums.assign(static_cast<size_t>(2 * blocks), -1.0f);
     out[0] = sums.data();
@@ -246,7 +250,7 @@ TEST(ShardedUpdate, ElementwiseRulesMayBeCutAnywhere) {
 }
 
 /// LAMB in double precision, parameter by parameter, written as for a single array.
-Arenas lamb_in_double(const LambAttributes& a) {
+Arenas lamb_in_double(const ops::LambAttributes& a) {
   Arenas arenas = first_arenas();
   size_t at = 0;
   for (const int64_t n : kSizes) {
@@ -277,10 +281,11 @@ Arenas lamb_in_double(const LambAttributes& a) {
 }
 
 TEST(Lamb, AgreesWithALoopInDoublePrecision) {
-  const LambAttributes a{.eps = 1e-6, .weight_decay = 0.01};
+  const ops::LambAttributes a{.eps = 1e-6, .weight_decay = 0.01};
   const Arenas want = lamb_in_double(a);
   const Arenas got = whole(
-      CpuBackend(), {"lamb", std::make_shared<LambMoments>(a), std::make_shared<LambUpdate>(a)}, 3);
+      CpuBackend(),
+      {"lamb", std::make_shared<ops::LambMoments>(a), std::make_shared<ops::LambUpdate>(a)}, 3);
   for (const size_t array : {0, 2, 3})
     for (size_t i = 0; i < want.of[array].size(); ++i)
       EXPECT_NEAR(got.of[array][i], want.of[array][i], 1e-5 * (0.1 + std::abs(want.of[array][i])))
@@ -289,17 +294,17 @@ TEST(Lamb, AgreesWithALoopInDoublePrecision) {
 
 /// Where a norm is 0 the ratio is 1, and a weight that starts at 0 moves.
 TEST(Lamb, AParameterOfZerosMovesAtTheFullRate) {
-  const LambAttributes a{.eps = 1e-6, .weight_decay = 0.01};
+  const ops::LambAttributes a{.eps = 1e-6, .weight_decay = 0.01};
   for (const auto& backend :
        {std::unique_ptr<Backend>(new CpuBackend), std::unique_ptr<Backend>(new ReferenceBackend)}) {
     Arenas arenas = first_arenas();
     std::ranges::fill(arenas.of[0], 0.0f);
     std::vector<float> sums;
-    run(*backend, LambMoments(a), arenas, sums, 0, 1, {});
-    run(*backend, LambUpdate(a), arenas, sums, 0, 1, {});
+    run(*backend, ops::LambMoments(a), arenas, sums, 0, 1, {});
+    run(*backend, ops::LambUpdate(a), arenas, sums, 0, 1, {});
     EXPECT_NEAR(arenas.of[0][0], arenas.of[1][0] > 0 ? -kRate : kRate, 1e-5);
   }
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -7,7 +7,7 @@
 #include "tutti/backend/cpu/matrix/matrix_tile.h"
 #include "tutti/backend/cpu/simd/simd_transpose.h"
 
-namespace tutti::matrix {
+namespace tutti::backend::matrix {
 namespace {
 
 /// Elements of a part of the sum: its weights for the panels of a tile are 24 KiB, half of the
@@ -223,4 +223,4 @@ std::unique_ptr<Kernel> make_product_kernel(const ProductProblem& problem, DType
   return std::make_unique<ProductKernel<bf16, bf16>>(problem);
 }
 
-}  // namespace tutti::matrix
+}  // namespace tutti::backend::matrix

@@ -9,7 +9,7 @@
 
 #include "tutti/backend/backend.h"
 
-namespace tutti::matrix {
+namespace tutti::backend::matrix {
 
 struct ProductProblem {
   int64_t positions = 0;     ///< positions of all samples
@@ -26,4 +26,4 @@ struct ProductProblem {
 std::unique_ptr<Kernel> make_product_kernel(const ProductProblem& problem, DType type,
                                             DType results);
 
-}  // namespace tutti::matrix
+}  // namespace tutti::backend::matrix

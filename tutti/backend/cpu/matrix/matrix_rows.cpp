@@ -4,7 +4,7 @@
 
 #include "tutti/backend/cpu/simd/simd.h"
 
-namespace tutti::matrix {
+namespace tutti::backend::matrix {
 namespace {
 
 /// Walks results [first, first + rows) of a lattice as runs along the innermost dimension:
@@ -53,7 +53,7 @@ bool reads_any(const Lattice& lattice, const Lattice::Tap& tap, int64_t first, i
 
 }  // namespace
 
-Sliding Sliding::of(const ConvAttributes& a, const Shape& x, const Shape& y, const Shape& w) {
+Sliding Sliding::of(const ops::ConvAttributes& a, const Shape& x, const Shape& y, const Shape& w) {
   Sliding sliding;
   for (int d = 0; d < a.spatial; ++d) {
     const auto to = static_cast<size_t>(3 - a.spatial + d), from = static_cast<size_t>(d);
@@ -166,4 +166,4 @@ Layout panels_layout(int rank, bool data) {
   return layout;
 }
 
-}  // namespace tutti::matrix
+}  // namespace tutti::backend::matrix

@@ -8,7 +8,7 @@
 
 #include "tutti/ops/conv.h"
 
-namespace tutti::matrix {
+namespace tutti::backend::matrix {
 
 using Extents = std::array<int64_t, 3>;
 
@@ -18,7 +18,7 @@ inline int64_t volume(const Extents& e) { return e[0] * e[1] * e[2]; }
 struct Sliding {
   Extents x{1, 1, 1}, y{1, 1, 1}, kernel{1, 1, 1};
   Extents stride{1, 1, 1}, dilation{1, 1, 1}, pad{0, 0, 0};
-  static Sliding of(const ConvAttributes& a, const Shape& x, const Shape& y, const Shape& w);
+  static Sliding of(const ops::ConvAttributes& a, const Shape& x, const Shape& y, const Shape& w);
 };
 
 /// Results with the same taps, and the pixels that they read: result i, index by index, reads pixel
@@ -68,4 +68,4 @@ bool gather(const Lattice& lattice, const Lattice::Tap& tap, const Channels& cha
 /// weights with this rank.
 Layout panels_layout(int rank, bool data);
 
-}  // namespace tutti::matrix
+}  // namespace tutti::backend::matrix

@@ -12,7 +12,7 @@
 #include "tutti/backend/cpu/simd/simd.h"
 #include "tutti/backend/cpu/simd/simd_transpose.h"
 
-namespace tutti::matrix {
+namespace tutti::backend::matrix {
 
 /// Columns lie in panels of 16: element (k, column) of a panel at k * 16 + column.
 constexpr int64_t kColumns = simd::kLanes;
@@ -215,4 +215,4 @@ void multiply_block(Tile<T> t, int64_t rows, int64_t columns, LookAhead* ahead =
   }
 }
 
-}  // namespace tutti::matrix
+}  // namespace tutti::backend::matrix

@@ -6,7 +6,7 @@
 
 #include "tutti/backend/cpu/matrix/matrix_tile.h"
 
-namespace tutti::matrix {
+namespace tutti::backend::matrix {
 namespace {
 
 /// Channels are shared in units of two vectors of bf16 that are loaded from whole lines.
@@ -272,4 +272,4 @@ std::unique_ptr<Kernel> make_weights_kernel(const WeightsProblem& problem, DType
   return std::make_unique<WeightsKernel<float>>(problem);
 }
 
-}  // namespace tutti::matrix
+}  // namespace tutti::backend::matrix

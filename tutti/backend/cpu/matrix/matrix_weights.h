@@ -6,7 +6,7 @@
 #include "tutti/backend/backend.h"
 #include "tutti/backend/cpu/matrix/matrix_rows.h"
 
-namespace tutti::matrix {
+namespace tutti::backend::matrix {
 
 struct WeightsProblem {
   Lattice lattice;  ///< lattice of y
@@ -21,4 +21,4 @@ struct WeightsProblem {
 /// (matrix_tile.h).
 std::unique_ptr<Kernel> make_weights_kernel(const WeightsProblem& problem, DType type);
 
-}  // namespace tutti::matrix
+}  // namespace tutti::backend::matrix

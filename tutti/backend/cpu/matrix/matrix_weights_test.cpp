@@ -5,7 +5,7 @@
 #include "tutti/backend/cpu/kernel/tiled_run.h"
 #include "tutti/device/cpu/buffer.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using testing::Values;
@@ -13,8 +13,8 @@ using testing::Values;
 /// A convolution of channels-last images: 3x3, whose taps reach far into the padding, or 1x1.
 struct Case {
   int64_t samples = 2, side = 25, channels = 9, outputs = 18, dilation = 9, stride = 1, kernel = 3;
-  ConvAttributes attributes() const {
-    ConvAttributes a;
+  ops::ConvAttributes attributes() const {
+    ops::ConvAttributes a;
     for (size_t d = 0; d < 2; ++d) {
       a.stride[d] = stride;
       a.dilation[d] = dilation;
@@ -53,8 +53,8 @@ std::vector<double> definition(const Case& c, const Values& x, const Values& dy)
 }
 
 template <class T>
-Buffer stored(const Values& values) {
-  Buffer buffer(values.size() * sizeof(T));
+device::Buffer stored(const Values& values) {
+  device::Buffer buffer(values.size() * sizeof(T));
   for (size_t i = 0; i < values.size(); ++i) buffer.as<T>()[i] = T(values[i]);
   return buffer;
 }
@@ -74,8 +74,8 @@ void expect_definition(const Case& c, DType type, int64_t chunk) {
                                                    .outputs = c.outputs,
                                                    .chunk = chunk},
                                                   type);
-  const Buffer xs = stored<T>(x), dys = stored<T>(dy), workspace(kernel->workspace_bytes()),
-               state(kernel->state_bytes());
+  const device::Buffer xs = stored<T>(x), dys = stored<T>(dy), workspace(kernel->workspace_bytes()),
+                       state(kernel->state_bytes());
   std::fill_n(state.as<float>().data(), state.bytes() / sizeof(float), 1e9F);
   void* in[] = {xs.data(), dys.data()};
   for (const bool first : {true, false}) {
@@ -110,4 +110,4 @@ TEST(MatrixWeights, AreTheSameInChunks) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::backend

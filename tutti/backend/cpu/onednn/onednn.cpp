@@ -7,35 +7,35 @@
 
 #include "tutti/backend/cpu/onednn/onednn_call.h"
 
-namespace tutti::onednn {
+namespace tutti::backend::onednn {
 namespace {
 
 /// Returns oneDNN's name for an activation; its parameter is the slope of leaky_relu; ReLU has
 /// slope 0.
-dnnl_alg_kind_t algorithm_of(ActivationKind kind) {
+dnnl_alg_kind_t algorithm_of(ops::ActivationKind kind) {
   switch (kind) {
-    case ActivationKind::relu:
-    case ActivationKind::leaky_relu: return dnnl_eltwise_relu;
-    case ActivationKind::sigmoid: return dnnl_eltwise_logistic;
-    case ActivationKind::tanh: return dnnl_eltwise_tanh;
-    case ActivationKind::gelu: return dnnl_eltwise_gelu_erf;
-    case ActivationKind::gelu_tanh: return dnnl_eltwise_gelu_tanh;
-    case ActivationKind::silu: return dnnl_eltwise_swish;
-    case ActivationKind::mish: break;  // not in every version
+    case ops::ActivationKind::relu:
+    case ops::ActivationKind::leaky_relu: return dnnl_eltwise_relu;
+    case ops::ActivationKind::sigmoid: return dnnl_eltwise_logistic;
+    case ops::ActivationKind::tanh: return dnnl_eltwise_tanh;
+    case ops::ActivationKind::gelu: return dnnl_eltwise_gelu_erf;
+    case ops::ActivationKind::gelu_tanh: return dnnl_eltwise_gelu_tanh;
+    case ops::ActivationKind::silu: return dnnl_eltwise_swish;
+    case ops::ActivationKind::mish: break;  // not in every version
   }
   return dnnl_alg_kind_undef;
 }
 
 // Attributes of all primitives of this library: the caller provides the scratchpad; optionally an
 // activation of the result.
-Handle<dnnl_primitive_attr_t> attributes_of(const std::optional<ActivationAttributes>& f) {
+Handle<dnnl_primitive_attr_t> attributes_of(const std::optional<ops::ActivationAttributes>& f) {
   dnnl_primitive_attr_t raw = nullptr;
   TUTTI_DNNL(dnnl_primitive_attr_create(&raw));
   Handle<dnnl_primitive_attr_t> attr(raw);
   TUTTI_DNNL(dnnl_primitive_attr_set_scratchpad_mode(raw, dnnl_scratchpad_mode_user));
   if (f) {
     const dnnl_alg_kind_t algorithm = algorithm_of(f->kind);
-    const float slope = f->kind == ActivationKind::leaky_relu ? f->slope : 0.f;
+    const float slope = f->kind == ops::ActivationKind::leaky_relu ? f->slope : 0.f;
     dnnl_post_ops_t ops = nullptr;
     TUTTI_DNNL(dnnl_post_ops_create(&ops));
     const Handle<dnnl_post_ops_t> owned(ops);
@@ -55,7 +55,7 @@ struct ConvArguments {
 };
 
 ConvArguments arguments_of(const ConvProblem& p) {
-  const ConvAttributes& a = p.attributes;
+  const ops::ConvAttributes& a = p.attributes;
   ConvArguments args;
   args.x = MemoryDesc::of(p.x);
   args.y = MemoryDesc::of(p.y);
@@ -235,4 +235,4 @@ void Primitive::run(std::initializer_list<void*> operands, void* scratchpad) {
                                     arguments_.data()));
 }
 
-}  // namespace tutti::onednn
+}  // namespace tutti::backend::onednn

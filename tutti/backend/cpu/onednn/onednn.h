@@ -16,7 +16,7 @@
 
 #include "tutti/ops/conv.h"
 
-namespace tutti::onednn {
+namespace tutti::backend::onednn {
 
 /// Frees a handle of the C interface.
 struct Destroy {
@@ -73,11 +73,12 @@ enum class ConvKind { forward, backward_data, backward_weights };
 /// A convolution as oneDNN sees it. x and dx, w and dw, y and dy share a field.
 struct ConvProblem {
   ConvKind kind = ConvKind::forward;
-  ConvAttributes attributes;
+  ops::ConvAttributes attributes;
   TensorDesc x, w, y;
   bool any_w = true;  ///< the layout of w is free
   bool bias = false;
-  std::optional<ActivationAttributes> activation{};  ///< activation of the result, forward only
+  std::optional<ops::ActivationAttributes>
+      activation{};  ///< activation of the result, forward only
 };
 
 /// One implementation that oneDNN offers.
@@ -124,4 +125,4 @@ class Primitive {
   size_t scratchpad_bytes_ = 0;
 };
 
-}  // namespace tutti::onednn
+}  // namespace tutti::backend::onednn

@@ -5,10 +5,10 @@
 
 #include "tutti/backend/cpu/onednn/onednn.h"
 
-namespace tutti::onednn {
+namespace tutti::backend::onednn {
 
 void check(dnnl_status_t status, const char* call);
-#define TUTTI_DNNL(call) ::tutti::onednn::check(call, #call)
+#define TUTTI_DNNL(call) ::tutti::backend::onednn::check(call, #call)
 
 /// oneDNN fixes the thread count of a primitive when it is created, and some loops ask again when
 /// they run.
@@ -28,4 +28,4 @@ class OneThread {
 
 dnnl_engine_t cpu();
 
-}  // namespace tutti::onednn
+}  // namespace tutti::backend::onednn

@@ -11,7 +11,7 @@
 #include "tutti/base/error.h"
 #include "tutti/ops/dense.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using onednn::Handle, onednn::MemoryDesc, onednn::Primitive;
@@ -210,13 +210,13 @@ struct MatchedDense {
   std::string refusal;
 };
 
-DenseProblem dense_problem(const KernelRequest& r, const Dense&) {
+DenseProblem dense_problem(const KernelRequest& r, const ops::Dense&) {
   return {DenseKind::forward, r.in[0], r.in[1], r.out[0], r.in_free[1], r.in.size() > 2};
 }
-DenseProblem dense_problem(const KernelRequest& r, const DenseBackwardData&) {
+DenseProblem dense_problem(const KernelRequest& r, const ops::DenseBackwardData&) {
   return {DenseKind::backward_data, r.out[0], r.in[1], r.in[0], r.in_free[1]};
 }
-DenseProblem dense_problem(const KernelRequest& r, const DenseBackwardWeights&) {
+DenseProblem dense_problem(const KernelRequest& r, const ops::DenseBackwardWeights&) {
   return {DenseKind::backward_weights, r.in[0], r.out[0], r.in[1]};
 }
 
@@ -313,10 +313,10 @@ KernelCandidates product_kernels(const KernelRequest& r, MatchedDense m) {
 }  // namespace
 
 void register_onednn_dense(KernelTable& table) {
-  table.add<Dense, DenseBackwardData, DenseBackwardWeights>(
+  table.add<ops::Dense, ops::DenseBackwardData, ops::DenseBackwardWeights>(
       [](const KernelRequest& r, const auto& op) {
         return product_kernels(r, match_dense(r, dense_problem(r, op)));
       });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -7,7 +7,7 @@
 #include "tutti/backend/cpu/onednn/onednn_call.h"
 #include "tutti/base/error.h"
 
-namespace tutti::onednn {
+namespace tutti::backend::onednn {
 
 void check(dnnl_status_t status, const char* call) {
   if (status != dnnl_success)
@@ -230,4 +230,4 @@ std::optional<Layout> MemoryDesc::layout(int64_t groups) const {
   return groups > 1 ? without_groups(layout, b.rank, b.dims[1]) : layout;
 }
 
-}  // namespace tutti::onednn
+}  // namespace tutti::backend::onednn

@@ -5,7 +5,7 @@
 #include "tutti/backend/cpu/onednn/onednn.h"
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 TEST(OnednnMemory, LayoutsSurviveTheRoundTrip) {
@@ -47,4 +47,4 @@ TEST(OnednnMemory, NamesAnUnknownLayout) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
-namespace tutti {
+namespace tutti::backend {
 
 std::string onednn_version() {
   const dnnl_version_t* v = dnnl_version();
@@ -30,4 +30,4 @@ std::string onednn_effective_isa() {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -12,7 +12,7 @@
 #include "tutti/backend/cpu/sequence/attention_problem.h"
 #include "tutti/backend/cpu/sequence/channels_last.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using attention::for_each_vector, attention::HeadRows, attention::Keep, attention::kQueryRows,
@@ -27,7 +27,7 @@ class AttentionKernel final : public Kernel {
   using Element = attention::ElementOf<T>;
 
  public:
-  AttentionKernel(const KernelRequest& r, const Attention& op)
+  AttentionKernel(const KernelRequest& r, const ops::Attention& op)
       : p_(op.attention(), r.in), keep_(p_.a, p_.s.keys), c_(static_cast<size_t>(kQueryRows)) {}
 
   size_t workspace_bytes() const override {
@@ -44,7 +44,7 @@ class AttentionKernel final : public Kernel {
              .scores = pool.take(kQueryRows * p_.row()),
              .queries = pool.take<Element>(kQueryRows * p_.width()),
              .results = pool.take(kQueryRows * p_.width())};
-    const AttentionShape& s = p_.s;
+    const ops::AttentionShape& s = p_.s;
     const auto [first, last] = share(p_.samples * p_.a.key_heads, args.thread, args.threads);
     for (int64_t i = first; i < last; ++i) {
       const int64_t n = i / p_.a.key_heads, g = i % p_.a.key_heads;
@@ -68,14 +68,14 @@ class AttentionKernel final : public Kernel {
   };
 
   static int64_t elements(int64_t terms) { return attention::elements_of<Element>(terms); }
-  HeadRows<const T> rows(const KernelArgs& args, const AttentionShape::Part& part, int64_t length,
-                         int64_t n, int64_t h) const {
+  HeadRows<const T> rows(const KernelArgs& args, const ops::AttentionShape::Part& part,
+                         int64_t length, int64_t n, int64_t h) const {
     return p_.rows(static_cast<const T*>(args.in[part.input]), part, length, n, h);
   }
 
   void attend(const KernelArgs& args, int64_t n, int64_t h, int64_t first, const Mask& mask,
               const Memory& m) {
-    const AttentionShape& s = p_.s;
+    const ops::AttentionShape& s = p_.s;
     const int64_t count = std::min(kQueryRows, s.queries - first),
                   keys = p_.seen_before(first + count);  // keys that any of the queries sees
     rows(args, s.q, s.queries, n, h).from(first).read(count, m.queries, p_.width());
@@ -147,7 +147,7 @@ class AttentionKernel final : public Kernel {
   std::vector<float*> c_;
 };
 
-std::unique_ptr<Kernel> make_attention(const KernelRequest& r, const Attention& op) {
+std::unique_ptr<Kernel> make_attention(const KernelRequest& r, const ops::Attention& op) {
   if (r.out[0].dtype == DType::f32) return std::make_unique<AttentionKernel<float>>(r, op);
   return std::make_unique<AttentionKernel<bf16>>(r, op);
 }
@@ -174,8 +174,8 @@ auto attention_with(std::unique_ptr<Kernel> (*make)(const KernelRequest&, const 
 }  // namespace
 
 void register_attention_kernels(KernelTable& table) {
-  table.add<Attention>(attention_with(make_attention));
-  table.add<AttentionGrad>(attention_with(attention::make_grad));
+  table.add<ops::Attention>(attention_with(make_attention));
+  table.add<ops::AttentionGrad>(attention_with(attention::make_grad));
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -5,7 +5,7 @@
 #include "tutti/backend/cpu/kernel/sample.h"
 #include "tutti/backend/cpu/sequence/attention_problem.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using attention::for_each_vector, attention::HeadRows, attention::Keep, attention::kQueryRows,
@@ -19,7 +19,7 @@ class AttentionGradKernel final : public Kernel {
   static constexpr bool kPairs = attention::kTerms<Element> == 2;
 
  public:
-  AttentionGradKernel(const KernelRequest& r, const AttentionGrad& op)
+  AttentionGradKernel(const KernelRequest& r, const ops::AttentionGrad& op)
       : p_(op.attention(), std::span(r.in).subspan(3)), keep_(p_.a, p_.s.keys),
         c_(static_cast<size_t>(std::max(kQueryRows, p_.s.keys))) {}
 
@@ -46,7 +46,7 @@ class AttentionGradKernel final : public Kernel {
              .dy_panels = pool.take<Element>(block),
              .dq = pool.take(block),
              .ds_rows = pool.take<Element>(pair_rows())};
-    const AttentionShape& s = p_.s;
+    const ops::AttentionShape& s = p_.s;
     const auto [first, last] = share(p_.samples * p_.a.key_heads, args.thread, args.threads);
     for (int64_t i = first; i < last; ++i) {
       const int64_t n = i / p_.a.key_heads, g = i % p_.a.key_heads;
@@ -87,18 +87,18 @@ class AttentionGradKernel final : public Kernel {
   /// With pairs the rows of ds have separate memory.
   int64_t pair_rows() const { return kPairs ? kQueryRows * p_.row() / 2 : 0; }
 
-  HeadRows<const T> rows(const KernelArgs& args, const AttentionShape::Part& part, int64_t length,
-                         int64_t n, int64_t h) const {
+  HeadRows<const T> rows(const KernelArgs& args, const ops::AttentionShape::Part& part,
+                         int64_t length, int64_t n, int64_t h) const {
     return p_.rows(static_cast<const T*>(args.in[3 + part.input]), part, length, n, h);
   }
-  HeadRows<T> gradients(const KernelArgs& args, const AttentionShape::Part& part, int64_t length,
-                        int64_t n, int64_t h) const {
+  HeadRows<T> gradients(const KernelArgs& args, const ops::AttentionShape::Part& part,
+                        int64_t length, int64_t n, int64_t h) const {
     return p_.rows(static_cast<T*>(args.out[part.input]), part, length, n, h);
   }
 
   void attend_backward(const KernelArgs& args, int64_t n, int64_t h, int64_t first,
                        const Mask& mask, const Memory& m) {
-    const AttentionShape& s = p_.s;
+    const ops::AttentionShape& s = p_.s;
     const int64_t count = std::min(kQueryRows, s.queries - first), width = p_.width();
     const Block block{first, count, p_.seen_before(first + count)};
     const auto q = rows(args, s.q, s.queries, n, h).from(first),
@@ -235,9 +235,9 @@ class AttentionGradKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> attention::make_grad(const KernelRequest& r, const AttentionGrad& op) {
+std::unique_ptr<Kernel> attention::make_grad(const KernelRequest& r, const ops::AttentionGrad& op) {
   if (r.out[0].dtype == DType::f32) return std::make_unique<AttentionGradKernel<float>>(r, op);
   return std::make_unique<AttentionGradKernel<bf16>>(r, op);
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -10,19 +10,19 @@
 #include "tutti/backend/cpu/sequence/attention_rows.h"
 #include "tutti/ops/sequence/attention.h"
 
-namespace tutti::attention {
+namespace tutti::backend::attention {
 
 /// Queries of a block: their scores of 1024 keys are 112 KiB with AVX-512. With pairs, twice as
 /// many are no faster.
 constexpr int64_t kQueryRows = matrix::kMostRows * (TUTTI_AVX512 ? 2 : 4);
 
 struct Problem {
-  AttentionAttributes a;
-  AttentionShape s;
+  ops::AttentionAttributes a;
+  ops::AttentionShape s;
   int64_t samples = 0;
   std::vector<int64_t> channels;  ///< channels of each sequence
 
-  Problem(const AttentionAttributes& attributes, std::span<const TensorDesc> sequences)
+  Problem(const ops::AttentionAttributes& attributes, std::span<const TensorDesc> sequences)
       : a(attributes) {
     std::vector<Shape> shapes;
     for (size_t i = 0; i < a.sequences(); ++i) {
@@ -30,7 +30,7 @@ struct Problem {
       channels.push_back(sequences[i].shape[1]);
     }
     samples = shapes[0][0];
-    s = AttentionShape::of(a, shapes);
+    s = ops::AttentionShape::of(a, shapes);
   }
   int64_t group() const { return a.heads / a.key_heads; }
   /// Returns the number of keys that the queries before `last` see, as far as `causal` decides.
@@ -42,7 +42,7 @@ struct Problem {
 
   /// Returns the channels of a head of one part, in a sample of the sequences `in`.
   template <class T>
-  HeadRows<T> rows(T* sequence, const AttentionShape::Part& part, int64_t length, int64_t n,
+  HeadRows<T> rows(T* sequence, const ops::AttentionShape::Part& part, int64_t length, int64_t n,
                    int64_t h) const {
     const int64_t all = channels[part.input];
     return {sequence + n * length * all + part.first + h * s.width, all, s.width};
@@ -51,7 +51,7 @@ struct Problem {
   /// sequence; `memory`: as Mask needs it.
   Mask mask(const KernelArgs& args, size_t first, int64_t n, float* memory) const {
     Mask mask(a.mask, memory);
-    if (a.mask != AttentionMask::none)
+    if (a.mask != ops::AttentionMask::none)
       mask.read(static_cast<const int32_t*>(args.in[first + a.sequences()]) + n * s.keys, s.keys);
     return mask;
   }
@@ -106,6 +106,6 @@ void multiply_rows(const Product<Element>& p, int64_t rows, int64_t columns,
 }
 
 /// Makes the kernel of a gradient whose sequences are channels last, f32 or bf16.
-std::unique_ptr<Kernel> make_grad(const KernelRequest& request, const AttentionGrad& op);
+std::unique_ptr<Kernel> make_grad(const KernelRequest& request, const ops::AttentionGrad& op);
 
-}  // namespace tutti::attention
+}  // namespace tutti::backend::attention

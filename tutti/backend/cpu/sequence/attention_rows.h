@@ -17,7 +17,7 @@
 #include "tutti/backend/cpu/simd/wide_bits.h"
 #include "tutti/ops/sequence/attention.h"
 
-namespace tutti::attention {
+namespace tutti::backend::attention {
 
 using matrix::TermPair;
 
@@ -169,7 +169,7 @@ float dot(const T* a, const T* b, int64_t n) {
 class Mask {
  public:
   /// `memory`: a float for each key, up to a whole vector.
-  Mask(AttentionMask kind, float* memory) : kind_(kind), numbers_(memory) {}
+  Mask(ops::AttentionMask kind, float* memory) : kind_(kind), numbers_(memory) {}
   /// Reads numbers below 2^24: they are compared as floats.
   void read(const int32_t* numbers, int64_t keys) {
     for (int64_t j = 0; j < padded(keys); ++j)
@@ -179,14 +179,15 @@ class Mask {
   /// hides to -infinity.
   void hide(int64_t query, float* scores, int64_t seen, int64_t end) const {
     std::fill(scores + seen, scores + end, -std::numeric_limits<float>::infinity());
-    if (kind_ == AttentionMask::none) return;
+    if (kind_ == ops::AttentionMask::none) return;
     const simd::Floats nothing = simd::splat(-std::numeric_limits<float>::infinity());
-    const simd::Floats own = simd::splat(kind_ == AttentionMask::segments ? numbers_[query] : 0);
+    const simd::Floats own =
+        simd::splat(kind_ == ops::AttentionMask::segments ? numbers_[query] : 0);
     for_each_vector(end, [&](int64_t j) {
       const simd::Floats number = simd::load(numbers_ + j, simd::AllLanes{});
       simd::Floats s = simd::load(scores + j, simd::AllLanes{});
       s = simd::where_less(number, simd::Floats{}, nothing, s);
-      if (kind_ == AttentionMask::segments) {
+      if (kind_ == ops::AttentionMask::segments) {
         s = simd::where_less(number, own, nothing, s);
         s = simd::where_less(own, number, nothing, s);
       }
@@ -195,29 +196,30 @@ class Mask {
   }
 
  private:
-  AttentionMask kind_;
+  ops::AttentionMask kind_;
   float* numbers_;
 };
 
 /// Tells which probabilities of a head are kept, and with what factor.
 class Keep {
  public:
-  Keep(const AttentionAttributes& a, int64_t keys)
-      : threshold_(keep_threshold(a.dropout)), factor_(keep_factor(a.dropout)), salt_(a.salt),
-        first_head_(a.first_head), keys_(keys) {}
+  Keep(const ops::AttentionAttributes& a, int64_t keys)
+      : threshold_(ops::keep_threshold(a.dropout)), factor_(ops::keep_factor(a.dropout)),
+        salt_(a.salt), first_head_(a.first_head), keys_(keys) {}
   bool all() const { return threshold_ == 0; }
   /// Begins a sample of the batch that `args` names, and one of these heads.
   void begin(const KernelArgs& args, int64_t sample, int64_t head) {
     if (all()) return;
-    key_ = keep_key(
+    key_ = ops::keep_key(
         {args.step->seed, args.step->step, args.step->replica, args.first_sample + sample, salt_},
         first_head_ + head);
   }
   /// Calls f(j, factors) for whole vectors of the keys [0, end) of a query.
   template <class F>
   void for_each(int64_t query, int64_t end, F f) const {
-    for (int64_t first = 0; first < end; first += kKeepKeys) {
-      const WideBits bits(Purpose::dropout, key_, keep_block(query, first / kKeepKeys, keys_));
+    for (int64_t first = 0; first < end; first += ops::kKeepKeys) {
+      const WideBits bits(Purpose::dropout, key_,
+                          ops::keep_block(query, first / ops::kKeepKeys, keys_));
       for (int part = 0; part < 8 && first + part * simd::kLanes < end; ++part) {
         const simd::Words own =
             (simd::load_as<simd::Words>(bits.word[part / 2]) >> (part % 2 * 16)) & 0xFFFFu;
@@ -232,7 +234,7 @@ class Keep {
   const float factor_;
   const uint32_t salt_;
   const int64_t first_head_, keys_;
-  SampleKey key_;
+  ops::SampleKey key_;
 };
 
-}  // namespace tutti::attention
+}  // namespace tutti::backend::attention

@@ -7,7 +7,7 @@
 #include "tutti/backend/cpu/kernel/box_copy.h"
 #include "tutti/backend/cpu/kernel/sample.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 /// An operand in another layout, and its copy with channels last.
@@ -114,4 +114,4 @@ KernelCandidates with_turned(const KernelRequest& r, const MakeCandidate& make,
   return found;
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

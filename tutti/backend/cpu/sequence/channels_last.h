@@ -7,7 +7,7 @@
 
 #include "tutti/backend/cpu/kernel/kernel_table.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 /// Which operands are sequences: those of rank 3 and more among so many first inputs and outputs.
 /// Others are weights or their gradients, whatever their rank.
@@ -36,4 +36,4 @@ auto channels_last(Make make, Form form = {}) {
   };
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -12,14 +12,14 @@
 #include "tutti/backend/cpu/sequence/token_logits.h"
 #include "tutti/ops/sequence/token_loss.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using simd::Floats;
 
 class CountTokensKernel final : public Kernel {
  public:
-  CountTokensKernel(const KernelRequest& r, const CountTokens& op)
+  CountTokensKernel(const KernelRequest& r, const ops::CountTokens& op)
       : count_(r.in[0].elements()), vocabulary_(op.vocabulary()) {}
   void run(const KernelArgs& args) override {
     if (args.thread != 0) return;  // a few thousand numbers
@@ -36,7 +36,7 @@ class CountTokensKernel final : public Kernel {
 template <class T>
 class TokenLossKernel final : public Kernel {
  public:
-  TokenLossKernel(const KernelRequest& r, const TokenLoss& op)
+  TokenLossKernel(const KernelRequest& r, const ops::TokenLoss& op)
       : a_(op.loss()), vocabulary_(r.in[0].shape[1]), positions_(r.in[1].elements()) {}
   size_t state_bytes() const override { return sizeof(double); }
 
@@ -69,14 +69,14 @@ class TokenLossKernel final : public Kernel {
   }
 
  private:
-  TokenLossAttributes a_;
+  ops::TokenLossAttributes a_;
   int64_t vocabulary_, positions_;
 };
 
 template <class T>
 class TokenLossGradKernel final : public Kernel {
  public:
-  TokenLossGradKernel(const KernelRequest& r, const TokenLossGrad& op)
+  TokenLossGradKernel(const KernelRequest& r, const ops::TokenLossGrad& op)
       : a_(op.loss()), vocabulary_(r.in[0].shape[1]), positions_(r.in[1].elements()) {}
 
   void run(const KernelArgs& args) override {
@@ -97,14 +97,14 @@ class TokenLossGradKernel final : public Kernel {
   }
 
  private:
-  TokenLossAttributes a_;
+  ops::TokenLossAttributes a_;
   int64_t vocabulary_, positions_;
 };
 
 template <class T>
 class TokenHitsKernel final : public Kernel {
  public:
-  TokenHitsKernel(const KernelRequest& r, const TokenHits&)
+  TokenHitsKernel(const KernelRequest& r, const ops::TokenHits&)
       : vocabulary_(r.in[0].shape[1]), positions_(r.in[1].elements()) {}
 
   void run(const KernelArgs& args) override {
@@ -141,14 +141,15 @@ KernelCandidate token_loss_kernel(const KernelRequest& r, const O& op) {
 }  // namespace
 
 void register_token_loss_kernels(KernelTable& table) {
-  table.add<TokenLoss>(channels_last(token_loss_kernel<TokenLossKernel, TokenLoss>));
-  table.add<TokenLossGrad>(channels_last(token_loss_kernel<TokenLossGradKernel, TokenLossGrad>));
-  table.add<TokenHits>(channels_last(token_loss_kernel<TokenHitsKernel, TokenHits>));
-  table.add<CountTokens>([](const KernelRequest& r, const CountTokens& op) {
+  table.add<ops::TokenLoss>(channels_last(token_loss_kernel<TokenLossKernel, ops::TokenLoss>));
+  table.add<ops::TokenLossGrad>(
+      channels_last(token_loss_kernel<TokenLossGradKernel, ops::TokenLossGrad>));
+  table.add<ops::TokenHits>(channels_last(token_loss_kernel<TokenHitsKernel, ops::TokenHits>));
+  table.add<ops::CountTokens>([](const KernelRequest& r, const ops::CountTokens& op) {
     KernelCandidate c = candidate_for(r, "cpu:count_tokens");
     c.make = [r, op] { return std::make_unique<CountTokensKernel>(r, op); };
     return c;
   });
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -12,20 +12,20 @@
 #include "tutti/backend/cpu/sequence/token_logits.h"
 #include "tutti/ops/sequence/token_slice.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 constexpr int kNumbers = 3;  // per position: logarithm of the sum, the label's logit, the sum
 
-bool is_label(int32_t y, const VocabularySlice& slice) { return y >= 0 && y < slice.all; }
-bool has_label(int32_t y, const VocabularySlice& slice) {
+bool is_label(int32_t y, const ops::VocabularySlice& slice) { return y >= 0 && y < slice.all; }
+bool has_label(int32_t y, const ops::VocabularySlice& slice) {
   return y >= slice.first && y - slice.first < slice.count;
 }
 
 template <class T>
 class TokenStatisticsKernel final : public Kernel {
  public:
-  TokenStatisticsKernel(const KernelRequest& r, const TokenStatistics& op)
+  TokenStatisticsKernel(const KernelRequest& r, const ops::TokenStatistics& op)
       : slice_(op.slice()), positions_(r.in[1].elements()) {}
 
   void run(const KernelArgs& args) override {
@@ -43,13 +43,13 @@ class TokenStatisticsKernel final : public Kernel {
   }
 
  private:
-  VocabularySlice slice_;
+  ops::VocabularySlice slice_;
   int64_t positions_;
 };
 
 class TokenLossOfRanksKernel final : public Kernel {
  public:
-  TokenLossOfRanksKernel(const KernelRequest& r, const TokenLossOfRanks& op)
+  TokenLossOfRanksKernel(const KernelRequest& r, const ops::TokenLossOfRanks& op)
       : op_(op), positions_(r.in[1].elements()) {}
   size_t state_bytes() const override { return sizeof(double); }
 
@@ -99,14 +99,14 @@ class TokenLossOfRanksKernel final : public Kernel {
     }
   };
 
-  TokenLossOfRanks op_;
+  ops::TokenLossOfRanks op_;
   int64_t positions_;
 };
 
 template <class T>
 class TokenLossOfRanksGradKernel final : public Kernel {
  public:
-  TokenLossOfRanksGradKernel(const KernelRequest& r, const TokenLossOfRanksGrad& op)
+  TokenLossOfRanksGradKernel(const KernelRequest& r, const ops::TokenLossOfRanksGrad& op)
       : a_(op.loss()), slice_(op.slice()), positions_(r.in[1].elements()) {}
 
   void run(const KernelArgs& args) override {
@@ -127,15 +127,15 @@ class TokenLossOfRanksGradKernel final : public Kernel {
   }
 
  private:
-  TokenLossAttributes a_;
-  VocabularySlice slice_;
+  ops::TokenLossAttributes a_;
+  ops::VocabularySlice slice_;
   int64_t positions_;
 };
 
 template <class T>
 class TokenRivalsKernel final : public Kernel {
  public:
-  TokenRivalsKernel(const KernelRequest& r, const TokenRivals& op)
+  TokenRivalsKernel(const KernelRequest& r, const ops::TokenRivals& op)
       : slice_(op.slice()), positions_(r.in[1].elements()) {}
 
   void run(const KernelArgs& args) override {
@@ -158,13 +158,13 @@ class TokenRivalsKernel final : public Kernel {
   static float greatest(const T* x, int64_t count) {
     return count > 0 ? LogitRow<T>{x, count}.greatest() : std::numeric_limits<float>::lowest();
   }
-  VocabularySlice slice_;
+  ops::VocabularySlice slice_;
   int64_t positions_;
 };
 
 class TokenHitsOfRanksKernel final : public Kernel {
  public:
-  TokenHitsOfRanksKernel(const KernelRequest& r, const TokenHitsOfRanks& op)
+  TokenHitsOfRanksKernel(const KernelRequest& r, const ops::TokenHitsOfRanks& op)
       : op_(op), positions_(r.in[0].elements()) {}
 
   void run(const KernelArgs& args) override {
@@ -184,7 +184,7 @@ class TokenHitsOfRanksKernel final : public Kernel {
   }
 
  private:
-  TokenHitsOfRanks op_;
+  ops::TokenHitsOfRanks op_;
   int64_t positions_;
 };
 
@@ -211,18 +211,20 @@ using LossOfRanks = TokenLossOfRanksKernel;
 }  // namespace
 
 void register_token_slice_kernels(KernelTable& table) {
-  table.add<TokenStatistics>(channels_last(slice_kernel<TokenStatisticsKernel, TokenStatistics>));
-  table.add<TokenRivals>(channels_last(slice_kernel<TokenRivalsKernel, TokenRivals>));
-  table.add<TokenLossOfRanks>(channels_last(slice_kernel<LossOfRanks, TokenLossOfRanks>));
-  table.add<TokenLossOfRanksGrad>(
-      channels_last(slice_kernel<TokenLossOfRanksGradKernel, TokenLossOfRanksGrad>));
-  table.add<TokenHitsOfRanks>(channels_last([](const KernelRequest& r, const TokenHitsOfRanks& op) {
-    KernelCandidate c = candidate_for(r, "cpu:token_slice");
-    check_slices(c, r.in);
-    if (!r.in[0].layout.is_plain()) c.refusal = "only plain labels";
-    c.make = [r, op] { return std::make_unique<TokenHitsOfRanksKernel>(r, op); };
-    return c;
-  }));
+  table.add<ops::TokenStatistics>(
+      channels_last(slice_kernel<TokenStatisticsKernel, ops::TokenStatistics>));
+  table.add<ops::TokenRivals>(channels_last(slice_kernel<TokenRivalsKernel, ops::TokenRivals>));
+  table.add<ops::TokenLossOfRanks>(channels_last(slice_kernel<LossOfRanks, ops::TokenLossOfRanks>));
+  table.add<ops::TokenLossOfRanksGrad>(
+      channels_last(slice_kernel<TokenLossOfRanksGradKernel, ops::TokenLossOfRanksGrad>));
+  table.add<ops::TokenHitsOfRanks>(
+      channels_last([](const KernelRequest& r, const ops::TokenHitsOfRanks& op) {
+        KernelCandidate c = candidate_for(r, "cpu:token_slice");
+        check_slices(c, r.in);
+        if (!r.in[0].layout.is_plain()) c.refusal = "only plain labels";
+        c.make = [r, op] { return std::make_unique<TokenHitsOfRanksKernel>(r, op); };
+        return c;
+      }));
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -11,7 +11,7 @@
 #include "tutti/backend/cpu/sequence/channels_last.h"
 #include "tutti/ops/sequence/lookup.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using attention::for_each_lanes;
@@ -35,7 +35,7 @@ struct MatrixPlaces {
 template <class T>
 class LookupKernel final : public Kernel {
  public:
-  LookupKernel(const KernelRequest& r, const Lookup& op)
+  LookupKernel(const KernelRequest& r, const ops::Lookup& op)
       : w_(r.in[0], op.first()), channels_(r.in[0].shape[1]), tokens_(r.in[1].elements()) {}
 
   void run(const KernelArgs& args) override {
@@ -68,7 +68,7 @@ int64_t rows_together(const TensorDesc& d) {
 template <class T>
 class LookupGradKernel final : public Kernel {
  public:
-  LookupGradKernel(const KernelRequest& r, const LookupGrad& op)
+  LookupGradKernel(const KernelRequest& r, const ops::LookupGrad& op)
       : dw_(r.out[0], op.first()), adds_(op.adds()), channels_(op.w_shape()[1]),
         tokens_(r.in[1].elements()), block_(rows_together(r.out[0])),
         storage_(r.out[0].layout.storage_elements(r.out[0].shape)),
@@ -100,7 +100,7 @@ class LookupGradKernel final : public Kernel {
 template <class T>
 class AddPositionsKernel final : public Kernel {
  public:
-  AddPositionsKernel(const KernelRequest& r, const AddPositions& op)
+  AddPositionsKernel(const KernelRequest& r, const ops::AddPositions& op)
       : samples_(r.in[0].shape[0]), size_(sample_size(r.in[0])),
         first_(op.first() * r.in[0].shape[1]) {}
 
@@ -121,7 +121,7 @@ class AddPositionsKernel final : public Kernel {
 template <class T>
 class AddPositionsGradKernel final : public Kernel {
  public:
-  AddPositionsGradKernel(const KernelRequest& r, const AddPositionsGrad& op)
+  AddPositionsGradKernel(const KernelRequest& r, const ops::AddPositionsGrad& op)
       : samples_(r.in[0].shape[0]), size_(sample_size(r.in[0])), all_(r.out[0].elements()),
         first_(op.first() * r.in[0].shape[1]) {}
   size_t state_bytes() const override { return static_cast<size_t>(all_) * sizeof(float); }
@@ -175,26 +175,26 @@ KernelCandidate token_kernel(const KernelRequest& r, const char* name, const Ten
   return c;
 }
 
-KernelCandidate lookup_kernel(const KernelRequest& r, const Lookup& op) {
+KernelCandidate lookup_kernel(const KernelRequest& r, const ops::Lookup& op) {
   KernelCandidate c = token_kernel<LookupKernel>(r, "cpu:lookup", r.out[0], op);
   if (r.in[0].dtype == DType::f32) c.in[0] = r.in[0];  // a few rows, in their own layout
   return c;
 }
 
-KernelCandidate lookup_grad_kernel(const KernelRequest& r, const LookupGrad& op) {
+KernelCandidate lookup_grad_kernel(const KernelRequest& r, const ops::LookupGrad& op) {
   KernelCandidate c = token_kernel<LookupGradKernel>(r, "cpu:lookup", r.in[0], op);
   if (op.adds() && r.in[2].layout != r.out[0].layout)
     c.refusal = "the layout of what it adds to is another";
   return c;
 }
 
-KernelCandidate add_positions_kernel(const KernelRequest& r, const AddPositions& op) {
+KernelCandidate add_positions_kernel(const KernelRequest& r, const ops::AddPositions& op) {
   KernelCandidate c = token_kernel<AddPositionsKernel>(r, "cpu:positions", r.in[0], op);
   if (r.out[0].layout != r.in[0].layout) c.refusal = "only channels last";
   return c;
 }
 
-KernelCandidate add_positions_grad_kernel(const KernelRequest& r, const AddPositionsGrad& op) {
+KernelCandidate add_positions_grad_kernel(const KernelRequest& r, const ops::AddPositionsGrad& op) {
   KernelCandidate c = token_kernel<AddPositionsGradKernel>(r, "cpu:positions", r.in[0], op);
   if (!c.out[0].layout.is_plain()) c.refusal = "only plain sums";
   return c;
@@ -209,12 +209,13 @@ KernelCandidate prepend_token_kernel(const KernelRequest& r) {
 }  // namespace
 
 void register_token_kernels(KernelTable& table) {
-  table.add<Lookup>(channels_last(lookup_kernel, SequenceForm{.inputs = 0}));
-  table.add<LookupGrad>(channels_last(lookup_grad_kernel, SequenceForm{.inputs = 1, .outputs = 0}));
-  table.add<AddPositions>(channels_last(add_positions_kernel, SequenceForm{.inputs = 1}));
-  table.add<AddPositionsGrad>(
+  table.add<ops::Lookup>(channels_last(lookup_kernel, SequenceForm{.inputs = 0}));
+  table.add<ops::LookupGrad>(
+      channels_last(lookup_grad_kernel, SequenceForm{.inputs = 1, .outputs = 0}));
+  table.add<ops::AddPositions>(channels_last(add_positions_kernel, SequenceForm{.inputs = 1}));
+  table.add<ops::AddPositionsGrad>(
       channels_last(add_positions_grad_kernel, SequenceForm{.inputs = 1, .outputs = 0}));
-  table.add<PrependToken>(channels_last(prepend_token_kernel, SequenceForm{.inputs = 1}));
+  table.add<ops::PrependToken>(channels_last(prepend_token_kernel, SequenceForm{.inputs = 1}));
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -10,7 +10,7 @@
 #include "tutti/backend/cpu/sequence/channels_last.h"
 #include "tutti/ops/sequence/layer_norm.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using attention::for_each_lanes;
@@ -22,10 +22,10 @@ struct PositionStatistics {
 
 /// Takes two passes: a difference of large sums would lose the variance of channels far from 0.
 template <class T>
-PositionStatistics statistics_of(const LayerNormAttributes& a, const T* x, int64_t channels) {
+PositionStatistics statistics_of(const ops::LayerNormAttributes& a, const T* x, int64_t channels) {
   PositionStatistics statistics;
   const auto count = static_cast<float>(channels);
-  if (a.kind == LayerNormKind::layer) {
+  if (a.kind == ops::LayerNormKind::layer) {
     Floats sum{};
     for_each_lanes(channels, [&](int64_t c, auto lanes) { sum += simd::load(x + c, lanes); });
     statistics.mean = simd::sum(sum) / count;
@@ -42,7 +42,7 @@ PositionStatistics statistics_of(const LayerNormAttributes& a, const T* x, int64
 template <class T>
 class LayerNormKernel final : public Kernel {
  public:
-  LayerNormKernel(const KernelRequest& r, const LayerNorm& op)
+  LayerNormKernel(const KernelRequest& r, const ops::LayerNorm& op)
       : a_(op.norm()), channels_(r.in[0].shape[1]), positions_(r.in[0].elements() / channels_) {}
 
   void run(const KernelArgs& args) override {
@@ -61,7 +61,7 @@ class LayerNormKernel final : public Kernel {
   }
 
  private:
-  LayerNormAttributes a_;
+  ops::LayerNormAttributes a_;
   int64_t channels_, positions_;
 };
 
@@ -69,7 +69,7 @@ class LayerNormKernel final : public Kernel {
 template <class T>
 class LayerNormGradKernel final : public Kernel {
  public:
-  LayerNormGradKernel(const KernelRequest& r, const LayerNormGrad& op)
+  LayerNormGradKernel(const KernelRequest& r, const ops::LayerNormGrad& op)
       : a_(op.norm()), channels_(r.in[0].shape[1]), positions_(r.in[0].elements() / channels_) {}
 
   size_t state_bytes() const override { return static_cast<size_t>(2 * channels_) * sizeof(float); }
@@ -111,7 +111,7 @@ class LayerNormGradKernel final : public Kernel {
       if (a_.has_beta()) simd::store(dbeta + c, simd::load(dbeta + c, lanes) + d, lanes);
     });
     const auto count = static_cast<float>(channels_);
-    const float mean = a_.kind == LayerNormKind::layer ? simd::sum(all) / count : 0,
+    const float mean = a_.kind == ops::LayerNormKind::layer ? simd::sum(all) / count : 0,
                 slope = simd::sum(along) / count;
     for_each_lanes(channels_, [&](int64_t c, auto lanes) {
       const Floats g = simd::load(dy + c, lanes) * simd::load(gamma + c, lanes),
@@ -120,7 +120,7 @@ class LayerNormGradKernel final : public Kernel {
     });
   }
 
-  LayerNormAttributes a_;
+  ops::LayerNormAttributes a_;
   int64_t channels_, positions_;
 };
 
@@ -138,8 +138,9 @@ KernelCandidate layer_norm_kernel(const KernelRequest& r, const O& op) {
 }  // namespace
 
 void register_layer_norm_kernels(KernelTable& table) {
-  table.add<LayerNorm>(channels_last(layer_norm_kernel<LayerNormKernel, LayerNorm>));
-  table.add<LayerNormGrad>(channels_last(layer_norm_kernel<LayerNormGradKernel, LayerNormGrad>));
+  table.add<ops::LayerNorm>(channels_last(layer_norm_kernel<LayerNormKernel, ops::LayerNorm>));
+  table.add<ops::LayerNormGrad>(
+      channels_last(layer_norm_kernel<LayerNormGradKernel, ops::LayerNormGrad>));
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

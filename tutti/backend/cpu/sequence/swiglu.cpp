@@ -8,7 +8,7 @@
 #include "tutti/backend/cpu/sequence/channels_last.h"
 #include "tutti/ops/sequence/swiglu.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using attention::for_each_lanes;
@@ -67,8 +67,8 @@ KernelCandidate swiglu_kernel(const KernelRequest& r) {
 }  // namespace
 
 void register_swiglu_kernels(KernelTable& table) {
-  table.add<SwiGlu>(channels_last(swiglu_kernel<SwiGluKernel>));
-  table.add<SwiGluGrad>(channels_last(swiglu_kernel<SwiGluGradKernel>));
+  table.add<ops::SwiGlu>(channels_last(swiglu_kernel<SwiGluKernel>));
+  table.add<ops::SwiGluGrad>(channels_last(swiglu_kernel<SwiGluGradKernel>));
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

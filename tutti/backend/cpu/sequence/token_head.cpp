@@ -20,7 +20,7 @@
 #include "tutti/base/error.h"
 #include "tutti/ops/sequence/token_head.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using matrix::kColumns, matrix::panels_of, matrix::part_of, matrix::parts_of;
@@ -67,7 +67,7 @@ struct WholePosition {
 template <class T>
 class TokenHeadKernel final : public Kernel {
  public:
-  TokenHeadKernel(const KernelRequest& r, const TokenHead& op)
+  TokenHeadKernel(const KernelRequest& r, const ops::TokenHead& op)
       : op_(op), a_(op.head()), type_(r.in[0].dtype), channels_(r.in[0].shape[1]),
         vocabulary_(r.in[1].shape[0]), positions_(r.in[2].elements()), team_(r.team),
         chunks_(parts_of(positions_, kPositionsAtATime<T>)),
@@ -297,8 +297,8 @@ class TokenHeadKernel final : public Kernel {
     if (at < end) add(at, simd::SomeLanes{static_cast<int>(end - at)});
   }
 
-  const TokenHead op_;
-  const TokenHeadAttributes a_;
+  const ops::TokenHead op_;
+  const ops::TokenHeadAttributes a_;
   const DType type_;
   const int64_t channels_, vocabulary_, positions_;
   const int team_;
@@ -308,7 +308,8 @@ class TokenHeadKernel final : public Kernel {
   size_t inner_bytes_ = 0;
 };
 
-std::string refusal_of_head(const KernelRequest& r, const TokenHead& op, const Layout& panels) {
+std::string refusal_of_head(const KernelRequest& r, const ops::TokenHead& op,
+                            const Layout& panels) {
   const Layout last = Layout::channels_last(3);
   const int data = op.data_output(), weights = op.weights_output();
   if (r.in[0].layout != last) return "only channels last";
@@ -327,7 +328,7 @@ std::string refusal_of_head(const KernelRequest& r, const TokenHead& op, const L
   return {};
 }
 
-KernelCandidate token_head_kernel(const KernelRequest& r, const TokenHead& op) {
+KernelCandidate token_head_kernel(const KernelRequest& r, const ops::TokenHead& op) {
   const Layout panels = matrix::panels_layout(3, false);
   KernelCandidate c = candidate_for(r, "cpu:token_head");
   c.refusal = refusal_of_head(r, op, panels);
@@ -341,11 +342,11 @@ KernelCandidate token_head_kernel(const KernelRequest& r, const TokenHead& op) {
 }  // namespace
 
 void register_token_head_kernel(KernelTable& table) {
-  table.add<TokenHead>(channels_last(token_head_kernel, [](const TokenHead& op) {
+  table.add<ops::TokenHead>(channels_last(token_head_kernel, [](const ops::TokenHead& op) {
     SequenceForm form{.inputs = 1, .shared = true};
     if (op.weights_output() >= 0) form.outputs = static_cast<size_t>(op.weights_output());
     return form;
   }));
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -9,7 +9,7 @@
 #include "tutti/backend/cpu/simd/simd_math.h"
 #include "tutti/ops/sequence/token_loss.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 /// The logits of one position.
 template <class T>
@@ -64,7 +64,7 @@ struct LogitGradient {
   float factor, even, smoothing;
 
   /// Returns the gradient for losses over that many tokens, divided by the count of positions.
-  static LogitGradient of(const TokenLossAttributes& loss, float count, int64_t vocabulary) {
+  static LogitGradient of(const ops::TokenLossAttributes& loss, float count, int64_t vocabulary) {
     const float factor = loss.scale / count;
     return {.factor = factor,
             .even = factor * loss.label_smoothing / static_cast<float>(vocabulary),
@@ -88,4 +88,4 @@ struct LogitGradient {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -14,7 +14,7 @@
 #include "tutti/backend/cpu/sequence/channels_last.h"
 #include "tutti/ops/sequence/waves.h"
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 using attention::for_each_lanes;
@@ -61,12 +61,12 @@ class WaveRows {
 template <class T>
 class SinusoidsKernel final : public Kernel {
  public:
-  SinusoidsKernel(const KernelRequest& r, const AddSinusoids& op)
+  SinusoidsKernel(const KernelRequest& r, const ops::AddSinusoids& op)
       : samples_(r.in[0].shape[0]), channels_(r.in[0].shape[1]), positions_(r.in[0].shape[2]),
         rows_(r, channels_, "sinusoids " + op.attributes(),
               [base = op.base(), channels = channels_](int64_t position, float* row) {
                 for (int64_t c = 0; c < channels; ++c)
-                  row[c] = static_cast<float>(sinusoid(position, c, channels, base));
+                  row[c] = static_cast<float>(ops::sinusoid(position, c, channels, base));
               }) {}
 
   size_t workspace_bytes() const override { return rows_.workspace_bytes(); }
@@ -92,13 +92,13 @@ class SinusoidsKernel final : public Kernel {
 template <class T>
 class RotateKernel final : public Kernel {
  public:
-  RotateKernel(const KernelRequest& r, const Rotate& op)
+  RotateKernel(const KernelRequest& r, const ops::Rotate& op)
       : a_(op.rotation()), samples_(r.in[0].shape[0]), channels_(r.in[0].shape[1]),
         positions_(r.in[0].shape[2]),
         rows_(r, a_.width, fmt::format("rotation base {} back {}", a_.base, a_.back),
               [a = a_](int64_t position, float* row) {
                 for (int64_t i = 0; i < a.width / 2; ++i) {
-                  const double angle = wave_angle(position, i, a.width, a.base);
+                  const double angle = ops::wave_angle(position, i, a.width, a.base);
                   row[i] = static_cast<float>(std::cos(angle));
                   row[a.width / 2 + i] =
                       static_cast<float>(a.back ? -std::sin(angle) : std::sin(angle));
@@ -131,14 +131,15 @@ class RotateKernel final : public Kernel {
     });
   }
 
-  RotationAttributes a_;
+  ops::RotationAttributes a_;
   int64_t samples_, channels_, positions_;
   WaveRows rows_;
 };
 
 template <template <class> class K, class O>
 KernelCandidate wave_kernel(const KernelRequest& r, const O& op) {
-  KernelCandidate c = candidate_for(r, std::is_same_v<O, Rotate> ? "cpu:rotate" : "cpu:sinusoids");
+  KernelCandidate c =
+      candidate_for(r, std::is_same_v<O, ops::Rotate> ? "cpu:rotate" : "cpu:sinusoids");
   for (const TensorDesc& d : {r.in[0], r.out[0]})
     if (d.layout != Layout::channels_last(3)) c.refusal = "only channels last";
   choose_kernel<K>(c, r.in[0].dtype, "sequences", r, op);
@@ -148,8 +149,8 @@ KernelCandidate wave_kernel(const KernelRequest& r, const O& op) {
 }  // namespace
 
 void register_wave_kernels(KernelTable& table) {
-  table.add<AddSinusoids>(channels_last(wave_kernel<SinusoidsKernel, AddSinusoids>));
-  table.add<Rotate>(channels_last(wave_kernel<RotateKernel, Rotate>));
+  table.add<ops::AddSinusoids>(channels_last(wave_kernel<SinusoidsKernel, ops::AddSinusoids>));
+  table.add<ops::Rotate>(channels_last(wave_kernel<RotateKernel, ops::Rotate>));
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

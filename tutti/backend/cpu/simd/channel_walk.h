@@ -22,7 +22,7 @@
 #include "tutti/backend/cpu/simd/simd.h"
 #include "tutti/base/error.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 struct ChannelView {
   int64_t samples = 0, channels = 0, positions = 0, block = 0;
@@ -212,4 +212,4 @@ void walk_tile(const ChannelView& v, Pass& pass) {
   }
 }
 
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tutti {
+namespace tutti::backend {
 namespace {
 
 TEST(ChannelView, HasTheBlockOfALayout) {
@@ -17,4 +17,4 @@ TEST(ChannelView, RefusesPaddedChannelsWhichHaveNone) {
 }
 
 }  // namespace
-}  // namespace tutti
+}  // namespace tutti::backend

@@ -11,7 +11,7 @@
 #include "tutti/backend/cpu/simd/simd_vector.h"
 #include "tutti/tensor/dtype.h"
 
-namespace tutti::simd {
+namespace tutti::backend::simd {
 
 struct AllLanes {
   static constexpr int n = kLanes;
@@ -214,4 +214,4 @@ inline void add_states(const FinishArgs& args, float* out, int64_t n) {
   }
 }
 
-}  // namespace tutti::simd
+}  // namespace tutti::backend::simd

@@ -4,7 +4,7 @@
 
 #include "tutti/backend/cpu/simd/simd.h"
 
-namespace tutti::simd {
+namespace tutti::backend::simd {
 
 /// exp by range reduction to [-ln 2 / 2, ln 2 / 2] and a polynomial (coefficients: Cephes' expf).
 /// Saturates outside [-87.3, 88.3]; NaN stays NaN.
@@ -70,4 +70,4 @@ inline Floats erf(Floats x) {
   return where_less(x, Floats{}, -far, far);
 }
 
-}  // namespace tutti::simd
+}  // namespace tutti::backend::simd

@@ -5,7 +5,7 @@
 
 #include "tutti/backend/cpu/simd/simd_vector.h"
 
-namespace tutti::simd {
+namespace tutti::backend::simd {
 
 /// A row of a block as one vector, because lanes are shuffled across all sixteen.
 using Row = float __attribute__((vector_size(kLanes * sizeof(float))));
@@ -39,4 +39,4 @@ inline void transpose(Row (&rows)[kLanes]) {
   exchange<8>(rows, kAllLanes);
 }
 
-}  // namespace tutti::simd
+}  // namespace tutti::backend::simd

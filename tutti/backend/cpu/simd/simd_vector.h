@@ -23,7 +23,7 @@
 // passed only among our own functions.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-namespace tutti::simd {
+namespace tutti::backend::simd {
 
 constexpr int kLanes = 16;
 /// The number of vectors of sixteen floats that a loop may keep as sums: half of the registers of
@@ -142,4 +142,4 @@ template <class V>
 
 #endif
 
-}  // namespace tutti::simd
+}  // namespace tutti::backend::simd

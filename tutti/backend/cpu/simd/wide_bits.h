@@ -7,13 +7,13 @@
 #include "tutti/backend/cpu/simd/simd.h"
 #include "tutti/ops/dropout.h"
 
-namespace tutti {
+namespace tutti::backend {
 
 /// One Philox block in every lane: sixteen consecutive blocks (sample_bits).
 struct WideBits {
   uint32_t word[4][simd::kLanes];
 
-  WideBits(Purpose purpose, const SampleKey& key, uint32_t first) {
+  WideBits(Purpose purpose, const ops::SampleKey& key, uint32_t first) {
     uint32_t k0 = static_cast<uint32_t>(key.seed) ^ (static_cast<uint32_t>(purpose) * 0x85EBCA6Bu),
              k1 = static_cast<uint32_t>(key.seed >> 32) ^ key.salt;
     for (uint32_t i = 0; i < simd::kLanes; ++i) word[0][i] = first + i;
@@ -37,4 +37,4 @@ struct WideBits {
   }
 };
 
-}  // namespace tutti
+}  // namespace tutti::backend

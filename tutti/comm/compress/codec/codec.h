@@ -30,6 +30,8 @@ namespace tutti {
 class SharedWork;
 }
 
+namespace tutti::comm {}
+
 namespace tutti::comm {
 
 class Codec {

@@ -33,7 +33,7 @@ struct AlignedMemory {
   AlignedMemory(const AlignedMemory&) = delete;
   AlignedMemory& operator=(const AlignedMemory&) = delete;
   size_t bytes;
-  Buffer memory;
+  device::Buffer memory;
   std::byte* data;
 };
 

@@ -138,7 +138,7 @@ std::optional<SharedSegment> SharedSegment::open(pid_t owner, int descriptor, si
   return segment;
 }
 
-int64_t available_memory() { return read_topology().available_bytes; }
+int64_t available_memory() { return device::read_topology().available_bytes; }
 
 SharedSegment::SharedSegment(SharedSegment&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)),

@@ -27,7 +27,7 @@ StepExchange::StepExchange(comm::Communicator& communicator, const exchange::Rep
     : communicator_(communicator), network_(network),
       gradients_(communicator, map, network.buckets, settings),
       arrivals_(communicator, gradients_.buckets(), steps_compared), settings_(settings) {
-  if (settings_.compression.automatic && communicator.size() > 1) trial_.emplace();
+  if (settings_.compression.automatic && communicator.size() > 1) compressing_.trial.emplace();
   find_kinds();
   if (!settings.sharded) return;
   weights_.emplace(communicator, network.buckets, network.training.variables.parameter_bytes);
@@ -194,9 +194,10 @@ void StepExchange::measure_noise(const NoiseSettings& settings) {
 void StepExchange::begin_step(int64_t step) {
   if (noise_) noise_->begin_step(step);
   if (!compresses()) return;
-  compressed_step_ =
-      exchange::compression_at(settings_.compression.phases, step).compresses() && verdict_ != 0.0;
-  const bool dense = !compressed_step_ || (trial_ && !trial_->compressed());
+  compressing_.step = exchange::compression_at(settings_.compression.phases, step).compresses() &&
+                      compressing_.verdict != 0.0;
+  const bool dense =
+      !compressing_.step || (compressing_.trial && !compressing_.trial->compressed());
   gradients_.begin_step(step, dense);
 }
 
@@ -211,16 +212,17 @@ void StepExchange::begin_stage_sums() {
 }
 
 void StepExchange::end_step(plan::Executor& executor) {
-  if (!trial_ || !compressed_step_) return;
+  if (!compressing_.trial || !compressing_.step) return;
   executor.settle();
   const double codec = gradients_.compression_report().caller_seconds;
-  const double spent = codec - codec_before_;
-  trial_->record(std::max(0.0, blocked_seconds() - blocked_before_ - spent), spent);
-  codec_before_ = codec;
-  blocked_before_ = blocked_seconds();
-  if (!trial_->complete()) return;
+  const double spent = codec - compressing_.codec_before;
+  compressing_.trial->record(std::max(0.0, blocked_seconds() - compressing_.blocked_before - spent),
+                             spent);
+  compressing_.codec_before = codec;
+  compressing_.blocked_before = blocked_seconds();
+  if (!compressing_.trial->complete()) return;
   const exchange::CompressionTrial::Verdict verdict =
-      trial_->decide(communicator_, gradients_.compression_report());
+      compressing_.trial->decide(communicator_, gradients_.compression_report());
   set_verdict(verdict.pays ? 1 : 0);
   if (communicator_.rank() == 0)
     log::info("compression {}",
@@ -228,8 +230,8 @@ void StepExchange::end_step(plan::Executor& executor) {
 }
 
 void StepExchange::set_verdict(double pays) {
-  verdict_ = pays;
-  trial_.reset();
+  compressing_.verdict = pays;
+  compressing_.trial.reset();
 }
 
 std::vector<keep::UnsentBucket> StepExchange::unsent() {
@@ -244,10 +246,10 @@ std::vector<keep::UnsentBucket> StepExchange::unsent() {
 void StepExchange::save(keep::SavedRun& saved) {
   std::ranges::move(keep::unsent_tensors(communicator_.rank(), unsent()),
                     std::back_inserter(saved.own));
-  if (verdict_) saved.numbers[kVerdict] = *verdict_;
-  if (!trial_) return;
-  trial_->combine(communicator_);
-  for (int i = 0; const double seconds : trial_->seconds())
+  if (compressing_.verdict) saved.numbers[kVerdict] = *compressing_.verdict;
+  if (!compressing_.trial) return;
+  compressing_.trial->combine(communicator_);
+  for (int i = 0; const double seconds : compressing_.trial->seconds())
     saved.numbers[trial_number(i++)] = seconds;
 }
 
@@ -257,19 +259,19 @@ void StepExchange::restore(const keep::Checkpoint& checkpoint) {
   for (int b = 0; compresses() && b < gradients_.buckets(); ++b) gradients_.sum(b).note_restored();
   const std::map<std::string, double>& numbers = checkpoint.info.metrics;
   if (const auto pays = numbers.find(kVerdict); pays != numbers.end()) set_verdict(pays->second);
-  if (!trial_) return;
+  if (!compressing_.trial) return;
   std::vector<double> seconds;
-  for (int i = 0; i + 1 < trial_->steps() && numbers.contains(trial_number(i)); ++i)
+  for (int i = 0; i + 1 < compressing_.trial->steps() && numbers.contains(trial_number(i)); ++i)
     seconds.push_back(numbers.at(trial_number(i)));
-  trial_->restore(std::move(seconds));
+  compressing_.trial->restore(std::move(seconds));
 }
 
 std::string StepExchange::compression_line(int64_t steps) {
   if (!compresses() || steps == 0) return {};
   const comm::CompressionReport now = gradients_.compression_report();
   comm::CompressionReport since = now;
-  since -= reported_;
-  reported_ = now;
+  since -= compressing_.reported;
+  compressing_.reported = now;
   return since.runs == 0 ? std::string{}
                          : fmt::format("compression {}: {}",
                                        to_string(settings_.compression.phases.back().compression),

@@ -171,11 +171,14 @@ class StepExchange final : public plan::Exchanges {
   std::vector<std::unique_ptr<comm::CollectiveOperation>> state_,
       shared_;  // planned for the first checkpoint or evaluation
   const exchange::ExchangeSettings settings_;
-  std::optional<exchange::CompressionTrial> trial_;  // for automatic compression, until the verdict
-  std::optional<double> verdict_;
-  bool compressed_step_ = false;
-  double blocked_before_ = 0, codec_before_ = 0;
-  comm::CompressionReport reported_;
+  struct Compressing {
+    std::optional<exchange::CompressionTrial> trial;  // of automatic compression, until the verdict
+    std::optional<double> verdict;
+    bool step = false;                            // this step is to be compressed
+    double blocked_before = 0, codec_before = 0;  // seconds
+    comm::CompressionReport reported;
+  };
+  Compressing compressing_;
   int local_ = 0;
   sync::DelayCompensation compensation_;
   device::Buffer compensated_;  // laid out like the gradient; allocated when needed

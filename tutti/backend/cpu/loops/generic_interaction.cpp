@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "tutti/backend/cpu/kernel/kernel_table.h"
 #include "tutti/backend/cpu/kernel/plain_samples.h"
 #include "tutti/backend/cpu/sequence/attention_rows.h"
 #include "tutti/ops/interaction.h"

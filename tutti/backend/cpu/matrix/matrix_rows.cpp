@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tutti/backend/cpu/matrix/matrix_tile.h"
 #include "tutti/backend/cpu/simd/simd.h"
 
 namespace tutti::backend::matrix {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tutti/comm/communicator.h"
+#include "tutti/config/plan_section.h"
 #include "tutti/data/transform/sample_writer.h"
 #include "tutti/exchange/exchange.h"
 #include "tutti/exchange/replicas.h"
@@ -28,8 +29,8 @@ struct HeldCopies {
 
 struct NetworkSpec {
   TrainingGraphSpec training;
-  PlanSection plan;       ///< layout, measurement, kernels' error, bytes that a rank may hold
-  plan::Choices choices;  ///< from a checkpoint, or empty
+  config::PlanSection plan;  ///< layout, measurement, kernels' error, bytes that a rank may hold
+  plan::Choices choices;     ///< from a checkpoint, or empty
   std::filesystem::path tuning_file;  ///< stores rank 0's measurements between runs (unused with
                                       ///< `choices`); empty: nowhere
   int64_t evaluation_batch = 0;       ///< 0: the training batch

@@ -133,8 +133,8 @@ class NetworkCompiler {
     // another error limit allows.
     const bool keeps = spec_.plan.measure &&
                        spec_.plan.layout == config::ActivationLayout::automatic &&
-                       spec_.plan.bf16_error == PlanSection{}.bf16_error && spec_.choices.empty() &&
-                       !spec_.tuning_file.empty();
+                       spec_.plan.bf16_error == config::PlanSection{}.bf16_error &&
+                       spec_.choices.empty() && !spec_.tuning_file.empty();
     plan::Choices known = keeps ? read_tuning_file(spec_.tuning_file) : spec_.choices;
     // A stale file costs a measurement, not the run; and the layout chosen just now may turn out to
     // need too much memory.

@@ -81,7 +81,7 @@ std::string pipeline_line(const config::RunConfig& config) {
   return fmt::format(
       "{} stages take {} micro-batches of a step by {}: a stage is idle for {:.1f} % of it, where "
       "all are equally fast{}",
-      stages, batches, to_string(config.parallel.order),
+      stages, batches, config::to_string(config.parallel.order),
       100 * split::pipeline_bubble(stages, batches),
       batches < stages ? "; more batch.accumulate would keep them busy" : "");
 }

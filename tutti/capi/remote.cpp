@@ -19,8 +19,8 @@ using namespace tutti::capi;
 struct tutti_comm_memory {
   explicit tutti_comm_memory(tutti_comm* comm) : owner(comm) {}
   tutti_comm* owner;  ///< not owned; lives longer, because it is in use
-  std::unique_ptr<comm::RemoteMemory> memory;
-  std::unique_ptr<comm::RemoteMemory::Hold> hold;
+  std::unique_ptr<capi::RemoteMemory> memory;
+  std::unique_ptr<capi::RemoteMemory::Hold> hold;
   /// Held while an access is planned, because the memory keeps a lane for each target rank.
   std::mutex mutex;
   std::atomic<int> in_use = 0;  ///< plans that use it
@@ -32,17 +32,17 @@ std::atomic<bool>* failure_of(const tutti_comm_memory* memory) {
   return memory == nullptr ? nullptr : capi::failure_of(memory->owner);
 }
 
-using Make = std::unique_ptr<comm::RemoteAccess> (comm::RemoteMemory::*)(const comm::RemoteSpec&);
+using Make = std::unique_ptr<capi::RemoteAccess> (capi::RemoteMemory::*)(const capi::RemoteSpec&);
 
 // A PlanError here is the caller's mistake. Any other CommError means that this rank has failed to
 // serve the others.
-std::unique_ptr<comm::RemoteAccess> access_of(tutti_comm_memory& exposed, Make make,
-                                              const comm::RemoteSpec& spec) {
+std::unique_ptr<capi::RemoteAccess> access_of(tutti_comm_memory& exposed, Make make,
+                                              const capi::RemoteSpec& spec) {
   const std::lock_guard lock(exposed.mutex);
   return ((*exposed.memory).*make)(spec);
 }
 
-void make_access(tutti_comm_memory* memory, Make make, comm::RemoteSpec spec,
+void make_access(tutti_comm_memory* memory, Make make, capi::RemoteSpec spec,
                  const tutti_comm_plan_options* given_options, tutti_comm_plan** plan) {
   tutti_comm_memory& exposed = capi::given(memory, "memory");
   tutti_comm_plan*& result = capi::given(plan, "plan");
@@ -64,7 +64,7 @@ void make_access(tutti_comm_memory* memory, Make make, comm::RemoteSpec spec,
   result = made.release();
 }
 
-void access_once(tutti_comm_memory* memory, Make make, const comm::RemoteSpec& spec) {
+void access_once(tutti_comm_memory* memory, Make make, const capi::RemoteSpec& spec) {
   tutti_comm_memory& exposed = capi::given(memory, "memory");
   if (!spec.data.empty()) capi::given(spec.data.data(), "data");
   const auto access = access_of(exposed, make, spec);
@@ -84,15 +84,15 @@ struct There {
   size_t offset;
 };
 
-comm::RemoteSpec move_of(There there, const void* data, size_t bytes, int atomic = 0) {
+capi::RemoteSpec move_of(There there, const void* data, size_t bytes, int atomic = 0) {
   return {.rank = there.rank,
           .offset = there.offset,
           .data = capi::bytes_at(data, bytes),
           .atomic = atomic != 0};
 }
 
-comm::RemoteSpec sum_of(There there, const void* data, size_t count, int type, int op) {
-  comm::RemoteSpec spec{.rank = there.rank, .offset = there.offset};
+capi::RemoteSpec sum_of(There there, const void* data, size_t count, int type, int op) {
+  capi::RemoteSpec spec{.rank = there.rank, .offset = there.offset};
   spec.element = capi::element_of(type);
   spec.op = capi::op_of(op);
   spec.data = elements_at(data, count, spec.element);
@@ -108,7 +108,7 @@ int tutti_comm_expose(tutti_comm* comm, size_t bytes, void** data, tutti_comm_me
     auto made = std::make_unique<tutti_comm_memory>(&owner);
     {
       const std::lock_guard lock(owner.mutex);
-      made->memory = std::make_unique<comm::RemoteMemory>(*owner.communicator, bytes);
+      made->memory = std::make_unique<capi::RemoteMemory>(*owner.communicator, bytes);
     }
     if (data != nullptr) *data = made->memory->data().data();
     ++owner.in_use;
@@ -136,7 +136,7 @@ int tutti_comm_plan_put(tutti_comm_memory* memory, const void* data, size_t byte
                         size_t offset, const tutti_comm_plan_options* options,
                         tutti_comm_plan** plan) {
   return capi::guarded(failure_of(memory), [&] {
-    make_access(memory, &comm::RemoteMemory::plan_put, move_of({rank, offset}, data, bytes),
+    make_access(memory, &capi::RemoteMemory::plan_put, move_of({rank, offset}, data, bytes),
                 options, plan);
   });
 }
@@ -145,7 +145,7 @@ int tutti_comm_plan_get(tutti_comm_memory* memory, void* data, size_t bytes, int
                         size_t offset, int atomic, const tutti_comm_plan_options* options,
                         tutti_comm_plan** plan) {
   return capi::guarded(failure_of(memory), [&] {
-    make_access(memory, &comm::RemoteMemory::plan_get, move_of({rank, offset}, data, bytes, atomic),
+    make_access(memory, &capi::RemoteMemory::plan_get, move_of({rank, offset}, data, bytes, atomic),
                 options, plan);
   });
 }
@@ -154,7 +154,7 @@ int tutti_comm_plan_accumulate(tutti_comm_memory* memory, const void* data, size
                                int op, int rank, size_t offset,
                                const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
   return capi::guarded(failure_of(memory), [&] {
-    make_access(memory, &comm::RemoteMemory::plan_accumulate,
+    make_access(memory, &capi::RemoteMemory::plan_accumulate,
                 sum_of({rank, offset}, data, count, type, op), options, plan);
   });
 }
@@ -163,7 +163,7 @@ int tutti_comm_plan_fetch(tutti_comm_memory* memory, void* data, size_t count, i
                           int rank, size_t offset, const tutti_comm_plan_options* options,
                           tutti_comm_plan** plan) {
   return capi::guarded(failure_of(memory), [&] {
-    make_access(memory, &comm::RemoteMemory::plan_fetch,
+    make_access(memory, &capi::RemoteMemory::plan_fetch,
                 sum_of({rank, offset}, data, count, type, op), options, plan);
   });
 }
@@ -171,14 +171,14 @@ int tutti_comm_plan_fetch(tutti_comm_memory* memory, void* data, size_t count, i
 int tutti_comm_put(tutti_comm_memory* memory, const void* data, size_t bytes, int rank,
                    size_t offset) {
   return capi::guarded(failure_of(memory), [&] {
-    access_once(memory, &comm::RemoteMemory::plan_put, move_of({rank, offset}, data, bytes));
+    access_once(memory, &capi::RemoteMemory::plan_put, move_of({rank, offset}, data, bytes));
   });
 }
 
 int tutti_comm_get(tutti_comm_memory* memory, void* data, size_t bytes, int rank, size_t offset,
                    int atomic) {
   return capi::guarded(failure_of(memory), [&] {
-    access_once(memory, &comm::RemoteMemory::plan_get,
+    access_once(memory, &capi::RemoteMemory::plan_get,
                 move_of({rank, offset}, data, bytes, atomic));
   });
 }
@@ -186,7 +186,7 @@ int tutti_comm_get(tutti_comm_memory* memory, void* data, size_t bytes, int rank
 int tutti_comm_accumulate(tutti_comm_memory* memory, const void* data, size_t count, int type,
                           int op, int rank, size_t offset) {
   return capi::guarded(failure_of(memory), [&] {
-    access_once(memory, &comm::RemoteMemory::plan_accumulate,
+    access_once(memory, &capi::RemoteMemory::plan_accumulate,
                 sum_of({rank, offset}, data, count, type, op));
   });
 }
@@ -194,7 +194,7 @@ int tutti_comm_accumulate(tutti_comm_memory* memory, const void* data, size_t co
 int tutti_comm_fetch(tutti_comm_memory* memory, void* data, size_t count, int type, int op,
                      int rank, size_t offset) {
   return capi::guarded(failure_of(memory), [&] {
-    access_once(memory, &comm::RemoteMemory::plan_fetch,
+    access_once(memory, &capi::RemoteMemory::plan_fetch,
                 sum_of({rank, offset}, data, count, type, op));
   });
 }
@@ -209,7 +209,7 @@ int tutti_comm_memory_accumulates(tutti_comm_memory* memory, size_t* count) {
 int tutti_comm_memory_wait(tutti_comm_memory* memory, size_t count, const int* ranks,
                            size_t number) {
   return capi::guarded(failure_of(memory), [&] {
-    comm::RemoteMemory& exposed = *capi::given(memory, "memory").memory;
+    capi::RemoteMemory& exposed = *capi::given(memory, "memory").memory;
     if (number > 0) capi::given(ranks, "ranks");
     const std::span<const int> from(ranks, number);
     const int size = memory->owner->communicator->size();
@@ -224,7 +224,7 @@ int tutti_comm_memory_hold(tutti_comm_memory* memory) {
   return capi::guarded([&] {
     tutti_comm_memory& exposed = capi::given(memory, "memory");
     if (exposed.hold) throw capi::StateError("the memory is held already");
-    exposed.hold.reset(new comm::RemoteMemory::Hold(exposed.memory->hold()));
+    exposed.hold.reset(new capi::RemoteMemory::Hold(exposed.memory->hold()));
   });
 }
 

@@ -32,7 +32,7 @@ void sort_for_file(std::vector<TensorRef>& tensors);
 /// of all tensors, one after another, in any pieces.
 class SafetensorsWriter {
  public:
-  /// Of the tensors only names and shapes are read. Names must differ; layouts must be plain; the
+  /// Only names and shapes of the tensors are read. Names must differ; layouts must be plain; the
   /// order is that of sort_for_file().
   SafetensorsWriter(const std::filesystem::path& path, std::span<const TensorRef> tensors,
                     const TensorMetadata& metadata);

@@ -9,7 +9,7 @@ namespace tutti::keep {
 namespace {
 
 constexpr size_t kMostPiece = size_t{64} << 20, kLeastPiece = size_t{64} << 10;
-constexpr size_t kCopyPart = size_t{2} << 20;  // what a thread copies at a time
+constexpr size_t kCopyPart = size_t{2} << 20;  // bytes that a thread copies at a time
 
 size_t aligned(size_t bytes) {
   return (bytes + device::Buffer::kAlignment - 1) / device::Buffer::kAlignment *

@@ -82,7 +82,7 @@ class TensorQueue {
   size_t head_ = 0, tail_ = 0;  // used memory: [head_, tail_), or around the end
   size_t used_ = 0;             // items in memory
   bool abandoned_ = false;
-  std::vector<std::byte> made_;  // of the taking thread
+  std::vector<std::byte> made_;  // used by the taking thread
 };
 
 }  // namespace tutti::keep

@@ -5,7 +5,7 @@
 #include <deque>
 #include <mutex>
 
-namespace tutti::comm::remote {
+namespace tutti::capi::remote {
 
 /// Thread-safe.
 class Lane {
@@ -36,4 +36,4 @@ class Lane {
   bool broken_ = false;
 };
 
-}  // namespace tutti::comm::remote
+}  // namespace tutti::capi::remote

@@ -6,7 +6,7 @@
 
 #include "tutti/comm/communicator.h"
 
-namespace tutti::comm::remote {
+namespace tutti::capi::remote {
 namespace {
 
 constexpr size_t kShared = size_t{64} << 10;  // elements of a piece that another thread may take
@@ -17,7 +17,7 @@ bool OwnMemory::apply(const Request& request, std::byte* data) {
   if (!free_.try_acquire()) return false;
   const std::span<std::byte> mine = part(request);
   if (computes(request.access)) {
-    const size_t count = request.bytes / size_of(request.element);
+    const size_t count = request.bytes / comm::size_of(request.element);
     const size_t pieces = (count + kShared - 1) / kShared;
     const auto piece = [&](size_t i) {
       compute(request, data, i * kShared, std::min(kShared, count - i * kShared));
@@ -36,7 +36,7 @@ bool OwnMemory::apply(const Request& request, std::byte* data) {
 }
 
 void OwnMemory::compute(const Request& request, std::byte* data, size_t begin, size_t count) {
-  const size_t size = size_of(request.element);
+  const size_t size = comm::size_of(request.element);
   const size_t end = (begin + count) * size;
   // A fetch leaves the previous values in `data`, block by block.
   alignas(64) std::array<std::byte, size_t{16} << 10> before;
@@ -44,10 +44,10 @@ void OwnMemory::compute(const Request& request, std::byte* data, size_t begin, s
     const size_t bytes = std::min(before.size(), end - at);
     std::byte* const mine = part(request).data() + at;
     if (request.access == Access::fetch) std::memcpy(before.data(), mine, bytes);
-    combine(request.op, {mine, request.element}, {mine, request.element},
-            {data + at, request.element}, bytes / size);
+    comm::combine(request.op, {mine, request.element}, {mine, request.element},
+                  {data + at, request.element}, bytes / size);
     if (request.access == Access::fetch) std::memcpy(data + at, before.data(), bytes);
   }
 }
 
-}  // namespace tutti::comm::remote
+}  // namespace tutti::capi::remote

@@ -9,13 +9,13 @@
 
 #include "tutti/capi/remote/request.h"
 
-namespace tutti::comm::remote {
+namespace tutti::capi::remote {
 
 /// Thread-safe.
 class OwnMemory {
  public:
   /// Both arguments outlive this.
-  OwnMemory(Communicator& communicator, std::span<std::byte> memory)
+  OwnMemory(comm::Communicator& communicator, std::span<std::byte> memory)
       : communicator_(communicator), memory_(memory) {}
 
   std::span<std::byte> memory() const { return memory_; }
@@ -35,10 +35,10 @@ class OwnMemory {
 
  private:
   void compute(const Request& request, std::byte* data, size_t begin, size_t count);
-  Communicator& communicator_;
+  comm::Communicator& communicator_;
   std::span<std::byte> memory_;
   std::binary_semaphore free_{1};
   std::atomic<uint64_t> accumulates_{0};
 };
 
-}  // namespace tutti::comm::remote
+}  // namespace tutti::capi::remote

@@ -12,12 +12,13 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/run/plan_error.h"
 
-namespace tutti::comm {
+namespace tutti::capi {
 
 RemoteAccess::RemoteAccess(RemoteMemory& memory, Access access, const RemoteSpec& spec)
-    : Operation(memory.communicator_,
-                spec.name.empty() ? std::string(remote::name_of(access))
-                                  : fmt::format("{} '{}'", remote::name_of(access), spec.name)),
+    : comm::Operation(memory.communicator_,
+                      spec.name.empty()
+                          ? std::string(remote::name_of(access))
+                          : fmt::format("{} '{}'", remote::name_of(access), spec.name)),
       memory_(memory), spec_(spec), request_{.offset = spec.offset,
                                              .bytes = spec.data.size(),
                                              .priority = spec.priority,
@@ -38,10 +39,11 @@ RemoteAccess::~RemoteAccess() {
 void RemoteAccess::check() const {
   std::string refusal = remote::refusal_of(request_, memory_.bytes(spec_.rank));
   const auto address = reinterpret_cast<uintptr_t>(spec_.data.data());
-  if (refusal.empty() && remote::computes(request_.access) && address % size_of(spec_.element) != 0)
+  if (refusal.empty() && remote::computes(request_.access) &&
+      address % comm::size_of(spec_.element) != 0)
     refusal = fmt::format("its data are not aligned as {} are", comm::name_of(spec_.element));
   if (!refusal.empty())
-    throw PlanError(
+    throw comm::PlanError(
         fmt::format("{} of {}: {}", name(), communicator().rank_name(spec_.rank), refusal));
 }
 
@@ -52,7 +54,7 @@ void RemoteAccess::rebind(std::span<std::byte> data) {
     spec_.data = data;
     request_.bytes = data.size();
     check();
-  } catch (const PlanError&) {
+  } catch (const comm::PlanError&) {
     spec_ = before;
     request_.bytes = before.data.size();
     throw;
@@ -177,7 +179,7 @@ bool RemoteAccess::complete() {
   return true;
 }
 
-Pending RemoteAccess::describe() const {
+comm::Pending RemoteAccess::describe() const {
   return {.operation = name(),
           .sequence = sequence(),
           .arrived = {communicator().rank()},
@@ -185,4 +187,4 @@ Pending RemoteAccess::describe() const {
           .passed = static_cast<size_t>(stage_) + copied_ + (transfer_ ? transfer_->done() : 0)};
 }
 
-}  // namespace tutti::comm
+}  // namespace tutti::capi

@@ -11,7 +11,7 @@
 #include "tutti/capi/remote/transfer.h"
 #include "tutti/comm/run/operation.h"
 
-namespace tutti::comm {
+namespace tutti::capi {
 
 class RemoteMemory;
 namespace remote {
@@ -25,10 +25,11 @@ struct RemoteSpec {
   int rank = 0;           ///< rank that exposes the memory; may be this rank
   size_t offset = 0;      ///< in that memory, in bytes
   std::span<std::byte> data = {};
-  Element element = Element::f32;  ///< for accumulate and fetch: data and offset are whole elements
-  ReduceOp op = ReduceOp::sum;     ///< for accumulate and fetch; no mean
-  bool atomic = false;             ///< for a get: between two accumulates, never during one
-  int priority = 0;                ///< here and at the target; not among requests to one target
+  comm::Element element =
+      comm::Element::f32;  ///< for accumulate and fetch: data and offset are whole elements
+  comm::ReduceOp op = comm::ReduceOp::sum;  ///< for accumulate and fetch; no mean
+  bool atomic = false;  ///< for a get: between two accumulates, never during one
+  int priority = 0;     ///< here and at the target; not among requests to one target
   /// The wait has no time-out: it fails only when the target is found dead or another rank gives
   /// up. Otherwise the communicator's time-out applies.
   bool patient = false;
@@ -37,7 +38,7 @@ struct RemoteSpec {
 /// Complete when the target's memory has changed, or the data are here. Requests of one rank to one
 /// target are done one after another, in the order of start(). If it is destroyed in flight while
 /// under way at the target, no other request of this rank to that target is possible any more.
-class RemoteAccess final : public Operation {
+class RemoteAccess final : public comm::Operation {
  public:
   /// Throws PlanError for a rank that does not exist, a range that is not in its memory, elements
   /// that are not whole, and a type or operation without arithmetic. `memory` outlives this.
@@ -51,7 +52,7 @@ class RemoteAccess final : public Operation {
   enum class Stage { turn, here, asked, sending, sent, receiving, complete };
   void begin() override;
   bool advance() override;
-  Pending describe() const override;
+  comm::Pending describe() const override;
   void check() const;
   bool is_here() const;
   bool step();
@@ -69,8 +70,8 @@ class RemoteAccess final : public Operation {
   Stage stage_ = Stage::complete;
   size_t copied_ = 0;  // bytes copied by this rank itself
   remote::Note note_, heard_;
-  std::unique_ptr<Wire::Messages> asking_, answer_;
+  std::unique_ptr<comm::Wire::Messages> asking_, answer_;
   std::unique_ptr<remote::Transfer> transfer_;
 };
 
-}  // namespace tutti::comm
+}  // namespace tutti::capi

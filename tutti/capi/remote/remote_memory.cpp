@@ -13,22 +13,23 @@
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/run/plan_error.h"
 
-namespace tutti::comm {
+namespace tutti::capi {
 namespace {
 
 constexpr auto kLookForTheLost = std::chrono::milliseconds(200);
 
 }  // namespace
 
-RemoteMemory::RemoteMemory(Communicator& communicator, size_t bytes)
+RemoteMemory::RemoteMemory(comm::Communicator& communicator, size_t bytes)
     : communicator_(communicator),
       sizes_(communicator.allgather_value(static_cast<uint64_t>(bytes))),
-      window_(communicator.allocate(bytes, PeerAccess::write)), ways_{.communicator = communicator,
-                                                                      .messages = {},
-                                                                      .lost = {}} {
+      window_(communicator.allocate(bytes, comm::PeerAccess::write)), ways_{.communicator =
+                                                                                communicator,
+                                                                            .messages = {},
+                                                                            .lost = {}} {
   communicator.channels().take_back();
   for (int* const tag : {&ways_.requests, &ways_.to_target, &ways_.to_origin})
-    *tag = Wire::tag_of_channel(numbers_.emplace_back(communicator.channels().take_number()));
+    *tag = comm::Wire::tag_of_channel(numbers_.emplace_back(communicator.channels().take_number()));
   ways_.messages = [&communicator] { return communicator.messages(); };
   ways_.lost = [&communicator](int rank) {
     return communicator.lost_peer(std::span<const int>(&rank, 1));
@@ -57,8 +58,8 @@ std::span<std::byte> RemoteMemory::data() const { return {window_->data(), windo
 
 remote::Lane& RemoteMemory::lane_to(int rank) {
   if (rank < 0 || rank >= communicator_.size())
-    throw PlanError(fmt::format("{}: there is no rank {} among {} that could expose memory",
-                                communicator_.who(), rank, communicator_.size()));
+    throw comm::PlanError(fmt::format("{}: there is no rank {} among {} that could expose memory",
+                                      communicator_.who(), rank, communicator_.size()));
   return lanes_[rank];
 }
 
@@ -90,10 +91,10 @@ void RemoteMemory::wait_for_accumulates(uint64_t count, std::span<const int> fro
   using Clock = std::chrono::steady_clock;
   auto next_look = Clock::now() + kLookForTheLost;
   const auto pending = [&] {
-    return Pending{.operation = "accumulate into this rank's memory",
-                   .sequence = own_->accumulates() + 1,
-                   .arrived = {},
-                   .missing = {}};
+    return comm::Pending{.operation = "accumulate into this rank's memory",
+                         .sequence = own_->accumulates() + 1,
+                         .arrived = {},
+                         .missing = {}};
   };
   // Each wait is for the next accumulate, because longer waits poll less often.
   while (own_->accumulates() < count) {
@@ -121,4 +122,4 @@ RemoteMemory::Taken RemoteMemory::taken() const {
   return service_ ? Taken{service_->most_slots(), service_->most_room()} : Taken{};
 }
 
-}  // namespace tutti::comm
+}  // namespace tutti::capi

@@ -33,9 +33,12 @@
 #include "tutti/capi/remote/request.h"
 
 namespace tutti::comm {
-
 class Communicator;
 class Window;
+}  // namespace tutti::comm
+
+namespace tutti::capi {
+
 namespace remote {
 class OwnMemory;
 class Service;
@@ -48,7 +51,7 @@ class Service;
 class RemoteMemory {
  public:
   /// Collective; `bytes` is each rank's own. When one rank throws, all do.
-  RemoteMemory(Communicator& communicator, size_t bytes);
+  RemoteMemory(comm::Communicator& communicator, size_t bytes);
   ~RemoteMemory();
   RemoteMemory(const RemoteMemory&) = delete;
   RemoteMemory& operator=(const RemoteMemory&) = delete;
@@ -101,9 +104,9 @@ class RemoteMemory {
   std::unique_ptr<RemoteAccess> plan(Access access, const RemoteSpec& spec);
   void check_service();
 
-  Communicator& communicator_;
+  comm::Communicator& communicator_;
   std::vector<uint64_t> sizes_;  // bytes that each rank exposes
-  std::unique_ptr<Window> window_;
+  std::unique_ptr<comm::Window> window_;
   std::vector<int> numbers_;  // numbers of the tags
   remote::Ways ways_;
   std::unique_ptr<remote::OwnMemory> own_;
@@ -112,4 +115,4 @@ class RemoteMemory {
                                                  // requests
 };
 
-}  // namespace tutti::comm
+}  // namespace tutti::capi

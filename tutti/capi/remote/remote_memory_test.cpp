@@ -25,21 +25,22 @@
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/comm/transport/tcp/run_processes.h"
 
-namespace tutti::comm {
+namespace tutti::capi {
 namespace {
 
 using namespace std::chrono_literals;
-using Body = std::function<void(Communicator&)>;
+using Body = std::function<void(comm::Communicator&)>;
 
 // On one node, on nodes of different sizes, and as threads with connections of their own.
 void run_everywhere(const Body& body) {
-  run_ranks(3, body);
-  run_ranks(3, body, {0, 0, 1});
-  LocalStore store;
+  comm::run_ranks(3, body);
+  comm::run_ranks(3, body, {0, 0, 1});
+  comm::LocalStore store;
   std::vector<std::jthread> threads;
   for (int p = 0; p < 3; ++p)
     threads.emplace_back([&, p] {
-      EXPECT_NO_THROW(body(*make_store_communicator(store, "remote", p, 3, options_with(false))));
+      EXPECT_NO_THROW(
+          body(*comm::make_store_communicator(store, "remote", p, 3, comm::options_with(false))));
     });
 }
 
@@ -62,9 +63,9 @@ TEST(RemoteMemory, AServerKeepsABoundedAmount) {
   constexpr int kRanks = 12;
   std::vector<int> apart(kRanks);
   std::iota(apart.begin(), apart.end(), 0);
-  run_ranks(
+  comm::run_ranks(
       kRanks,
-      [](Communicator& c) {
+      [](comm::Communicator& c) {
         constexpr size_t kCount = size_t{2} << 20;  // 8 MiB each: almost three times kRoom together
         RemoteMemory memory(c, c.rank() == 0 ? kCount * sizeof(float) : 0);
         if (c.rank() > 0) {
@@ -85,7 +86,7 @@ TEST(RemoteMemory, AServerKeepsABoundedAmount) {
 }
 
 TEST(RemoteMemory, NothingIsAppliedWhileTheOwnerHoldsIt) {
-  run_everywhere([](Communicator& c) {
+  run_everywhere([](comm::Communicator& c) {
     RemoteMemory memory(c, sizeof(int32_t) * 4);
     std::vector<int32_t> one(4, 1);
     if (c.rank() == 0) {
@@ -97,7 +98,7 @@ TEST(RemoteMemory, NothingIsAppliedWhileTheOwnerHoldsIt) {
       expect_all(memory.data(), int32_t{0});
     } else {
       c.barrier();
-      memory.plan_accumulate({.data = raw(one), .element = Element::i32})->run();
+      memory.plan_accumulate({.data = raw(one), .element = comm::Element::i32})->run();
     }
     c.barrier();
     if (c.rank() == 0) expect_all(memory.data(), int32_t{2});
@@ -106,7 +107,7 @@ TEST(RemoteMemory, NothingIsAppliedWhileTheOwnerHoldsIt) {
 }
 
 TEST(RemoteMemory, RequestsToOneTargetKeepTheirOrder) {
-  run_everywhere([](Communicator& c) {
+  run_everywhere([](comm::Communicator& c) {
     constexpr size_t kCount = 70'000;
     RemoteMemory memory(c, kCount * sizeof(int));
     const int target = (c.rank() + 1) % c.size();
@@ -128,7 +129,7 @@ TEST(RemoteMemory, RequestsToOneTargetKeepTheirOrder) {
 }
 
 TEST(RemoteMemory, TagsComeBack) {
-  run_everywhere([](Communicator& c) {
+  run_everywhere([](comm::Communicator& c) {
     std::vector<int> x(1000, 1);
     for (int k = 0; k < 200; ++k) {
       RemoteMemory memory(c, 4000);
@@ -142,55 +143,56 @@ TEST(RemoteMemory, TagsComeBack) {
 // A progress thread serves while the program computes.
 TEST(RemoteMemory, ProgressThreadsServe) {
   std::atomic<bool> done{false};
-  run_ranks(2,
-            [&](Communicator& c) {
-              const std::vector<int> one(1, Progress::kNoCore);
-              if (c.rank() == 0) c.set_progress(std::make_shared<comm::Progress>(one));
-              RemoteMemory memory(c, 400'000);
-              if (c.rank() == 0) {
-                const auto begin = std::chrono::steady_clock::now();
-                while (!done && std::chrono::steady_clock::now() - begin < 5min)
-                  std::this_thread::sleep_for(1ms);  // not a call of the library
-                EXPECT_TRUE(done);
-              } else {
-                std::vector<float> x(100'000, 2);
-                memory.plan_accumulate({.data = raw(x)})->run();
-                memory.plan_get({.data = raw(x)})->run();
-                EXPECT_EQ(x[99'999], 2);
-                done = true;
-              }
-              c.barrier();
-            },
-            {0, 1});
+  comm::run_ranks(2,
+                  [&](comm::Communicator& c) {
+                    const std::vector<int> one(1, comm::Progress::kNoCore);
+                    if (c.rank() == 0) c.set_progress(std::make_shared<comm::Progress>(one));
+                    RemoteMemory memory(c, 400'000);
+                    if (c.rank() == 0) {
+                      const auto begin = std::chrono::steady_clock::now();
+                      while (!done && std::chrono::steady_clock::now() - begin < 5min)
+                        std::this_thread::sleep_for(1ms);  // not a call of the library
+                      EXPECT_TRUE(done);
+                    } else {
+                      std::vector<float> x(100'000, 2);
+                      memory.plan_accumulate({.data = raw(x)})->run();
+                      memory.plan_get({.data = raw(x)})->run();
+                      EXPECT_EQ(x[99'999], 2);
+                      done = true;
+                    }
+                    c.barrier();
+                  },
+                  {0, 1});
 }
 
 // Requests of a rank with wrong assumptions about its target.
 TEST(RemoteRequest, ATargetChecksWhatItIsAskedFor) {
   using remote::refusal_of;
   const remote::Request good{
-      .offset = 8, .bytes = 8, .access = Access::accumulate, .element = Element::f64};
+      .offset = 8, .bytes = 8, .access = Access::accumulate, .element = comm::Element::f64};
   EXPECT_EQ(refusal_of(good, 16), "");
   EXPECT_NE(refusal_of(good, 15), "");
   for (const auto& wrong :
        {remote::Request{.offset = UINT64_MAX, .bytes = 8}, remote::Request{.bytes = UINT64_MAX},
-        remote::Request{.access = Access{9}}, remote::Request{.element = Element{77}},
-        remote::Request{.op = ReduceOp{9}}})
+        remote::Request{.access = Access{9}}, remote::Request{.element = comm::Element{77}},
+        remote::Request{.op = comm::ReduceOp{9}}})
     EXPECT_NE(refusal_of(wrong, 16), "");
-  const auto refusal = [](uint64_t offset, uint64_t bytes, Element element) {
+  const auto refusal = [](uint64_t offset, uint64_t bytes, comm::Element element) {
     return refusal_of(
         {.offset = offset, .bytes = bytes, .access = Access::accumulate, .element = element}, 16);
   };
-  EXPECT_TRUE(has_text(refusal(2, 4, Element::f32), "offsets are multiples of 4"));
-  EXPECT_TRUE(has_text(refusal(4, 2, Element::f32), "2 bytes are not whole elements of 4 bytes"));
-  EXPECT_TRUE(has_text(refusal(0, 1, Element::byte), "bytes have no arithmetic"));
+  EXPECT_TRUE(has_text(refusal(2, 4, comm::Element::f32), "offsets are multiples of 4"));
+  EXPECT_TRUE(
+      has_text(refusal(4, 2, comm::Element::f32), "2 bytes are not whole elements of 4 bytes"));
+  EXPECT_TRUE(has_text(refusal(0, 1, comm::Element::byte), "bytes have no arithmetic"));
 }
 
 // Between ranks that do not see each other's memory, and between neighbours.
 TEST(RemoteAccess, OtherDataForLaterStarts) {
   for (const std::vector<int>& nodes : {std::vector<int>{0, 1}, {0, 0}})
-    run_ranks(
+    comm::run_ranks(
         2,
-        [](Communicator& c) {
+        [](comm::Communicator& c) {
           RemoteMemory memory(c, 64);
           std::vector<std::byte> a(8, std::byte{1}), b(12, std::byte{2}), all(12), large(61);
           const auto put = memory.plan_put({.rank = 1 - c.rank(), .offset = 4, .data = a});
@@ -198,7 +200,7 @@ TEST(RemoteAccess, OtherDataForLaterStarts) {
             put->rebind(*data);
             put->run();
           }
-          EXPECT_THROW(put->rebind(large), PlanError);
+          EXPECT_THROW(put->rebind(large), comm::PlanError);
           memory.plan_get({.rank = 1 - c.rank(), .offset = 4, .data = all})->run();
           EXPECT_EQ(all, b);
           c.barrier();
@@ -208,45 +210,45 @@ TEST(RemoteAccess, OtherDataForLaterStarts) {
 
 TEST(RemoteAccess, ATargetThatServesNobodyIsATimeOutThatNamesIt) {
   EXPECT_TRUE(throws<CommError>({"put number 1: no answer within ", "not arrived: rank 0 on"}, [&] {
-    run_ranks(2,
-              [](Communicator& c) {
-                RemoteMemory memory(c, 64);
-                if (c.rank() == 1) {
-                  c.set_timeout(patience(0.2));
-                  memory.plan_put({.data = memory.data()})->run();
-                } else {
-                  sleep_patiently(2);
-                }
-              },
-              {0, 1});
+    comm::run_ranks(2,
+                    [](comm::Communicator& c) {
+                      RemoteMemory memory(c, 64);
+                      if (c.rank() == 1) {
+                        c.set_timeout(patience(0.2));
+                        memory.plan_put({.data = memory.data()})->run();
+                      } else {
+                        sleep_patiently(2);
+                      }
+                    },
+                    {0, 1});
   }));
 }
 
 TEST(RemoteAccess, APatientRequestAndAWaitForWorkOutlastTheTimeOut) {
-  run_ranks(2,
-            [](Communicator& c) {
-              RemoteMemory memory(c, 64);
-              c.set_timeout(patience(0.05));
-              if (c.rank() == 0) {
-                sleep_patiently(0.4);
-                memory.wait_for_accumulates(1, std::vector<int>{1});
-              } else {
-                memory.plan_put({.data = memory.data(), .patient = true})->run();
-                sleep_patiently(0.4);
-                memory.plan_accumulate({.data = memory.data()})->run();
-              }
-              c.set_timeout(kHangSeconds);
-              c.barrier();
-            },
-            {0, 1});
+  comm::run_ranks(2,
+                  [](comm::Communicator& c) {
+                    RemoteMemory memory(c, 64);
+                    c.set_timeout(patience(0.05));
+                    if (c.rank() == 0) {
+                      sleep_patiently(0.4);
+                      memory.wait_for_accumulates(1, std::vector<int>{1});
+                    } else {
+                      memory.plan_put({.data = memory.data(), .patient = true})->run();
+                      sleep_patiently(0.4);
+                      memory.plan_accumulate({.data = memory.data()})->run();
+                    }
+                    c.set_timeout(kHangSeconds);
+                    c.barrier();
+                  },
+                  {0, 1});
 }
 
 // A rank polls another operation than the one that others request of it.
 TEST(RemoteAccess, ARankThatOnlyTestsServesTheOthers) {
   for (const std::vector<int>& nodes : {std::vector<int>{0, 1}, {0, 0}})
-    run_ranks(
+    comm::run_ranks(
         2,
-        [](Communicator& c) {
+        [](comm::Communicator& c) {
           c.set_timeout(kHangSeconds);
           RemoteMemory memory(c, 64);
           std::vector<std::byte> one(4);
@@ -268,16 +270,17 @@ TEST(RemoteAccess, ARankThatOnlyTestsServesTheOthers) {
 
 // The pacer would otherwise keep a pointer to a destroyed flow.
 TEST(RemoteTransfer, OneThatCannotBeginLeavesThePacer) {
-  Pacer pacer;
-  Pacer::Flow other;
+  comm::Pacer pacer;
+  comm::Pacer::Flow other;
   pacer.enter(other, 0);
   std::vector<std::byte> data(10);
   alignas(remote::Transfer) std::array<std::byte, sizeof(remote::Transfer)> place;
-  EXPECT_THROW(new (place.data()) remote::Transfer(
-                   remote::Transfer::Way::send, data,
-                   {.messages = []() -> std::unique_ptr<Wire::Messages> { throw CommError("no"); }},
-                   pacer, 1),
-               CommError);
+  EXPECT_THROW(
+      new (place.data()) remote::Transfer(
+          remote::Transfer::Way::send, data,
+          {.messages = []() -> std::unique_ptr<comm::Wire::Messages> { throw CommError("no"); }},
+          pacer, 1),
+      CommError);
   EXPECT_TRUE(pacer.may_begin(other)) << "it waits for one that is more urgent and gone";
   pacer.leave(other);
 }
@@ -285,24 +288,24 @@ TEST(RemoteTransfer, OneThatCannotBeginLeavesThePacer) {
 // The answer to a request that was given up would be taken for the next one's.
 TEST(RemoteAccess, NothingFollowsOneThatWasGivenUpUnderWay) {
   std::atomic<bool> serves{false};
-  run_ranks(2,
-            [&](Communicator& c) {
-              RemoteMemory memory(c, 64);
-              if (c.rank() == 1) {
-                auto put = memory.plan_put({.rank = 0, .data = memory.data()});
-                put->start();
-                put.reset();
-                EXPECT_THROW(memory.plan_get({.data = memory.data()})->run(), CommError);
-                const auto second = memory.plan_get({.rank = 0, .data = memory.data()});
-                const auto third = memory.plan_get({.rank = 0, .data = memory.data()});
-                EXPECT_THROW(second->start(), CommError);
-                EXPECT_THROW(third->start(), CommError) << "it waits for the second";
-                serves = true;
-              }
-              while (!serves) std::this_thread::yield();
-              c.barrier();
-            },
-            {0, 1});
+  comm::run_ranks(2,
+                  [&](comm::Communicator& c) {
+                    RemoteMemory memory(c, 64);
+                    if (c.rank() == 1) {
+                      auto put = memory.plan_put({.rank = 0, .data = memory.data()});
+                      put->start();
+                      put.reset();
+                      EXPECT_THROW(memory.plan_get({.data = memory.data()})->run(), CommError);
+                      const auto second = memory.plan_get({.rank = 0, .data = memory.data()});
+                      const auto third = memory.plan_get({.rank = 0, .data = memory.data()});
+                      EXPECT_THROW(second->start(), CommError);
+                      EXPECT_THROW(third->start(), CommError) << "it waits for the second";
+                      serves = true;
+                    }
+                    while (!serves) std::this_thread::yield();
+                    c.barrier();
+                  },
+                  {0, 1});
 }
 
 // Rank 0 serves; rank 3 is killed while it adds a large vector. Rank 0 gets an error, and goes on
@@ -310,12 +313,13 @@ TEST(RemoteAccess, NothingFollowsOneThatWasGivenUpUnderWay) {
 void serve_around_a_killed_rank(bool shared_memory) {
   constexpr int kPushes = 20, kVictim = 3;
   constexpr size_t kCount = 1'000'000;
-  const std::vector<int> codes = run_processes(4, [&](int p, Store& store) {
-    const auto c = make_store_communicator(store, "job", p, 4, options_with(shared_memory));
+  const std::vector<int> codes = comm::run_processes(4, [&](int p, comm::Store& store) {
+    const auto c =
+        comm::make_store_communicator(store, "job", p, 4, comm::options_with(shared_memory));
     RemoteMemory memory(*c, p == 0 ? kCount * sizeof(double) : 0);
     std::vector<double> x(kCount, p == kVictim ? 1000 : p);
     const auto push = memory.plan_accumulate(
-        {.rank = 0, .data = std::as_writable_bytes(std::span(x)), .element = Element::f64});
+        {.rank = 0, .data = std::as_writable_bytes(std::span(x)), .element = comm::Element::f64});
     if (p == kVictim) {
       push->start();
       for (int i = 0; i < 3; ++i) push->test();
@@ -347,8 +351,8 @@ TEST(RemoteProcesses, AServerGoesOnAfterOneOfItsOriginsIsKilled) {
 }
 
 TEST(RemoteProcesses, AKilledTargetIsNamed) {
-  const std::vector<int> codes = run_processes(2, [&](int p, Store& store) {
-    const auto c = make_store_communicator(store, "job", p, 2, options_with(false));
+  const std::vector<int> codes = comm::run_processes(2, [&](int p, comm::Store& store) {
+    const auto c = comm::make_store_communicator(store, "job", p, 2, comm::options_with(false));
     RemoteMemory memory(*c, 64);
     if (p == 0) kill(getpid(), SIGKILL);
     const auto put = memory.plan_put({.data = memory.data()});
@@ -363,4 +367,4 @@ TEST(RemoteProcesses, AKilledTargetIsNamed) {
 }
 
 }  // namespace
-}  // namespace tutti::comm
+}  // namespace tutti::capi

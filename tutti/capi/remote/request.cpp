@@ -6,7 +6,7 @@
 
 #include "tutti/base/error.h"
 
-namespace tutti::comm::remote {
+namespace tutti::capi::remote {
 
 std::string_view name_of(Access access) {
   static constexpr std::array<std::string_view, 5> kNames{"put", "get", "atomic get", "accumulate",
@@ -15,16 +15,16 @@ std::string_view name_of(Access access) {
 }
 
 std::string refusal_of(const Request& request, size_t exposed) {
-  if (request.access > Access::fetch || static_cast<int>(request.element) >= kElements ||
-      static_cast<int>(request.op) >= kReduceOps)
+  if (request.access > Access::fetch || static_cast<int>(request.element) >= comm::kElements ||
+      static_cast<int>(request.op) >= comm::kReduceOps)
     return "it is no request";
   if (request.offset > exposed || request.bytes > exposed - request.offset)
     return fmt::format("{} bytes from byte {} on are not in the {} bytes that it exposes",
                        request.bytes, request.offset, exposed);
   if (!computes(request.access)) return {};
-  const size_t size = size_of(request.element);
-  if (!has_arithmetic(request.element)) return "bytes have no arithmetic";
-  if (request.op == ReduceOp::mean) return "there is no mean of what comes one by one";
+  const size_t size = comm::size_of(request.element);
+  if (!comm::has_arithmetic(request.element)) return "bytes have no arithmetic";
+  if (request.op == comm::ReduceOp::mean) return "there is no mean of what comes one by one";
   if (request.offset % size != 0)
     return fmt::format("no element of {0} bytes begins at byte {1}: offsets are multiples of {0}",
                        size, request.offset);
@@ -40,4 +40,4 @@ void Note::write_bytes(const void* head, size_t head_bytes, const std::byte* dat
   size_ = head_bytes + bytes;
 }
 
-}  // namespace tutti::comm::remote
+}  // namespace tutti::capi::remote

@@ -24,8 +24,11 @@
 #include "tutti/comm/transport/wire.h"
 
 namespace tutti::comm {
-
 class Communicator;
+}
+
+namespace tutti::capi {
+
 /// A kind of access to memory that another rank exposes. `fetch` accumulates and returns the
 /// previous values; `atomic_get` returns the values between two accumulates.
 enum class Access : uint8_t { put, get, atomic_get, accumulate, fetch };
@@ -48,8 +51,8 @@ struct Request {
   uint64_t offset = 0, bytes = 0;
   int32_t priority = 0;
   Access access = Access::put;
-  Element element = Element::byte;
-  ReduceOp op = ReduceOp::sum;
+  comm::Element element = comm::Element::byte;
+  comm::ReduceOp op = comm::ReduceOp::sum;
 };
 /// Returns why memory of `exposed` bytes cannot do the request; empty if it can.
 std::string refusal_of(const Request& request, size_t exposed);
@@ -78,11 +81,11 @@ class Note {
 
 /// The ways by which the ranks of one exposed memory reach each other.
 struct Ways {
-  Communicator& communicator;
+  comm::Communicator& communicator;
   int requests = 0, to_target = 0, to_origin = 0;  ///< tags
-  std::function<std::unique_ptr<Wire::Messages>()> messages;
+  std::function<std::unique_ptr<comm::Wire::Messages>()> messages;
   std::function<std::string(int rank)> lost;  ///< how a rank is gone; empty while it is not
 };
 
 }  // namespace remote
-}  // namespace tutti::comm
+}  // namespace tutti::capi

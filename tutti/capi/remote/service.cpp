@@ -7,7 +7,7 @@
 
 #include "tutti/comm/communicator.h"
 
-namespace tutti::comm::remote {
+namespace tutti::capi::remote {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -28,8 +28,8 @@ void raise_to(std::atomic<size_t>& most, size_t value) {
 
 }  // namespace
 
-Service::Service(const Ways& ways, OwnMemory& own, std::unique_ptr<Wire::Inbox> inbox)
-    : Operation(ways.communicator, "requests of other ranks"), ways_(ways), own_(own),
+Service::Service(const Ways& ways, OwnMemory& own, std::unique_ptr<comm::Wire::Inbox> inbox)
+    : comm::Operation(ways.communicator, "requests of other ranks"), ways_(ways), own_(own),
       inbox_(std::move(inbox)) {}
 
 Service::~Service() { withdraw(); }
@@ -167,10 +167,10 @@ bool Service::finish() {
   return slots_.empty();
 }
 
-Pending Service::describe() const {
-  Pending what{.operation = name(), .sequence = sequence(), .arrived = {}, .missing = {}};
+comm::Pending Service::describe() const {
+  comm::Pending what{.operation = name(), .sequence = sequence(), .arrived = {}, .missing = {}};
   for (const Slot& slot : slots_) what.missing.push_back(slot.origin);
   return what;
 }
 
-}  // namespace tutti::comm::remote
+}  // namespace tutti::capi::remote

@@ -13,18 +13,18 @@
 #include "tutti/capi/remote/transfer.h"
 #include "tutti/comm/run/operation.h"
 
-namespace tutti::comm::remote {
+namespace tutti::capi::remote {
 
 /// Its memory is bounded for any number of ranks: kSlots requests are served at a time, and their
 /// data take at most kRoom bytes, or the size of one request where that is larger. The others wait,
 /// each with a message of at most kMessage bytes, and send no data.
-class Service final : public Operation {
+class Service final : public comm::Operation {
  public:
   static constexpr size_t kSlots = 64;
   static constexpr size_t kRoom = size_t{32} << 20;
 
   /// `ways` and `own` outlive this.
-  Service(const Ways& ways, OwnMemory& own, std::unique_ptr<Wire::Inbox> inbox);
+  Service(const Ways& ways, OwnMemory& own, std::unique_ptr<comm::Wire::Inbox> inbox);
   ~Service() override;
   /// Lets answers leave, after the last request. Returns whether nothing else was under way.
   bool finish();
@@ -42,12 +42,12 @@ class Service final : public Operation {
     std::unique_ptr<std::byte[]> room = nullptr;  // space for its data
     size_t room_bytes = 0;                        // bytes of it that count towards kRoom
     Note note = {};                               // the last answer
-    std::unique_ptr<Wire::Messages> answers = nullptr;
+    std::unique_ptr<comm::Wire::Messages> answers = nullptr;
     std::unique_ptr<Transfer> transfer = nullptr;
   };
   void begin() override {}
   bool advance() override;
-  Pending describe() const override;
+  comm::Pending describe() const override;
   bool idle() const override { return slots_.empty(); }
   bool serves() const override { return true; }
 
@@ -61,7 +61,7 @@ class Service final : public Operation {
 
   const Ways& ways_;
   OwnMemory& own_;
-  std::unique_ptr<Wire::Inbox> inbox_;
+  std::unique_ptr<comm::Wire::Inbox> inbox_;
   std::list<Slot> slots_;  // by priority, then in the order in which they came
   size_t room_ = 0;        // bytes in use
   bool room_wanted_ = false;
@@ -69,4 +69,4 @@ class Service final : public Operation {
   std::atomic<size_t> most_slots_{0}, most_room_{0};
 };
 
-}  // namespace tutti::comm::remote
+}  // namespace tutti::capi::remote

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-namespace tutti::comm::remote {
+namespace tutti::capi::remote {
 namespace {
 
 constexpr size_t kAhead = 8;  // pieces under way: as much as a fast network holds in a round trip
 
 }  // namespace
 
-Transfer::Transfer(Way way, std::span<std::byte> data, Route route, Pacer& pacer, int priority)
+Transfer::Transfer(Way way, std::span<std::byte> data, Route route, comm::Pacer& pacer,
+                   int priority)
     : way_(way), data_(data), route_(std::move(route)), pacer_(pacer) {
   if (way_ == Way::send) pacer_.enter(flow_, priority);
   try {
@@ -51,4 +52,4 @@ bool Transfer::advance() {
   return done_ == data_.size();
 }
 
-}  // namespace tutti::comm::remote
+}  // namespace tutti::capi::remote

@@ -10,7 +10,7 @@
 #include "tutti/comm/run/pacer.h"
 #include "tutti/comm/transport/wire.h"
 
-namespace tutti::comm::remote {
+namespace tutti::capi::remote {
 
 /// Not thread-safe. The receiver makes its own before, or as soon as, the sender does. If it is
 /// destroyed under way, the rest of its messages has no receiver.
@@ -19,12 +19,12 @@ class Transfer {
   enum class Way { send, receive };
   /// `messages` makes the messages of one piece.
   struct Route {
-    std::function<std::unique_ptr<Wire::Messages>()> messages;
+    std::function<std::unique_ptr<comm::Wire::Messages>()> messages;
     int peer = 0;
     int tag = 0;
   };
   /// `data` and `pacer` outlive this; a sender hands over pieces as the pacer allows.
-  Transfer(Way way, std::span<std::byte> data, Route route, Pacer& pacer, int priority);
+  Transfer(Way way, std::span<std::byte> data, Route route, comm::Pacer& pacer, int priority);
   ~Transfer() { pacer_.leave(flow_); }
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
@@ -42,10 +42,10 @@ class Transfer {
   Way way_;
   std::span<std::byte> data_;
   Route route_;
-  Pacer& pacer_;
-  Pacer::Flow flow_;
-  std::deque<std::unique_ptr<Wire::Messages>> under_way_;  // a piece each, in their order
-  size_t posted_ = 0, done_ = 0;                           // bytes
+  comm::Pacer& pacer_;
+  comm::Pacer::Flow flow_;
+  std::deque<std::unique_ptr<comm::Wire::Messages>> under_way_;  // a piece each, in their order
+  size_t posted_ = 0, done_ = 0;                                 // bytes
 };
 
-}  // namespace tutti::comm::remote
+}  // namespace tutti::capi::remote

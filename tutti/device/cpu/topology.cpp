@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <hwloc.h>
+#include <omp.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -128,6 +129,8 @@ void bind_thread(pthread_t thread, int processor) {
     throw DeviceError(
         fmt::format("cannot bind a thread to processor {}: {}", processor, std::strerror(code)));
 }
+
+void compute_alone() { omp_set_num_threads(1); }
 
 std::string affinity_list() {
   const TopologyHandle topology = load();

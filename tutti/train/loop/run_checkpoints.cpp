@@ -1,7 +1,5 @@
 #include "tutti/train/loop/run_checkpoints.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -83,7 +81,7 @@ size_t RunCheckpoints::most_copied() const {
 uint64_t RunCheckpoints::write_files(Flight& flight, const keep::RankFiles& files,
                                      const std::filesystem::path& place,
                                      const std::vector<std::vector<keep::TensorRef>>& arriving) {
-  omp_set_num_threads(1);  // the others' are at work
+  device::compute_alone();  // the others are at work
   try {
     uint64_t bytes = 0;
     if (files.count > 0) bytes = keep::write_rank_file(place, files, run_.comm.rank(), arriving[0]);

@@ -108,7 +108,8 @@ TraceGraph trace_graph() {
       ops::differentiate(graph, std::array{made.loss}, all, &tables);
   graph.append("bucket 0", std::make_shared<ops::AllReduceGradients>(0),
                graph.with_role(graph::Role::gradient));
-  made.scalars = add_update(graph, std::vector<std::vector<graph::Value>>{produced}, {});
+  made.scalars =
+      add_update(graph, std::vector<std::vector<graph::Value>>{produced}, {.momentum = 0});
   for (const graph::RowGradient& one : tables)
     graph.append("update " + graph[one.table].name,
                  std::make_shared<ops::TableUpdate>(

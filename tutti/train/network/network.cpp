@@ -95,8 +95,8 @@ exchange::ExchangeCompression compression_of(const exchange::CompressionPolicy& 
   return compression;
 }
 
-/// What a rank has not sent of its gradients, and of the share of their sum that it compresses for
-/// all, in arenas at most.
+/// The most arenas that a rank needs for the parts of its gradients that it has not sent, and of
+/// the share of their sum that it compresses for all.
 constexpr int kUnsent = 2;
 
 /// Compiles both sides of a network, for any part of the grid.

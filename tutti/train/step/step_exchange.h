@@ -172,7 +172,8 @@ class StepExchange final : public plan::Exchanges {
       shared_;  // planned for the first checkpoint or evaluation
   const exchange::ExchangeSettings settings_;
   struct Compressing {
-    std::optional<exchange::CompressionTrial> trial;  // of automatic compression, until the verdict
+    std::optional<exchange::CompressionTrial>
+        trial;  // if compression is automatic, until the verdict
     std::optional<double> verdict;
     bool step = false;                            // this step is to be compressed
     double blocked_before = 0, codec_before = 0;  // seconds

@@ -1,5 +1,7 @@
 #include "tutti/plan/variables.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <cstdint>
 
@@ -77,6 +79,8 @@ void import_plain(const Variable& variable, const float* plain, std::byte* arena
   for_each_place(variable.desc, Places::all,
                  [&](int64_t from, int64_t to) { storage[to] = from < 0 ? 0.0f : plain[from]; });
 }
+
+void export_alone() { omp_set_num_threads(1); }
 
 void export_storage(const TensorDesc& desc, std::span<const std::byte> storage, float* plain) {
   CHECK(desc.dtype == DType::f32 && storage.size() == desc.bytes(), "{}", desc.to_string());

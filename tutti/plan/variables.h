@@ -63,5 +63,8 @@ void import_plain(const Variable& variable, const float* plain, std::byte* arena
 void export_plain(const Variable& variable, const std::byte* arena, float* plain);
 /// Copies the storage of a tensor, or a copy of it, to a plain one.
 void export_storage(const TensorDesc& desc, std::span<const std::byte> storage, float* plain);
+/// Makes exports of the calling thread run in this thread alone; otherwise all threads share large
+/// ones.
+void export_alone();
 
 }  // namespace tutti::plan

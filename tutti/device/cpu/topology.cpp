@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <hwloc.h>
-#include <omp.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -129,8 +128,6 @@ void bind_thread(pthread_t thread, int processor) {
     throw DeviceError(
         fmt::format("cannot bind a thread to processor {}: {}", processor, std::strerror(code)));
 }
-
-void compute_alone() { omp_set_num_threads(1); }
 
 std::string affinity_list() {
   const TopologyHandle topology = load();

@@ -55,9 +55,6 @@ void bind_thread(pthread_t thread, int processor);
 /// it once, at the start of the process.
 void limit_teams(std::vector<int> processors);
 
-/// Makes parallel loops of the calling thread run in this thread alone.
-void compute_alone();
-
 /// Returns bytes from a line of /proc/meminfo ("MemAvailable:   123 kB"), or 0 if the key is
 /// absent.
 int64_t parse_meminfo(const std::string& text, const std::string& key);

@@ -81,7 +81,7 @@ size_t RunCheckpoints::most_copied() const {
 uint64_t RunCheckpoints::write_files(Flight& flight, const keep::RankFiles& files,
                                      const std::filesystem::path& place,
                                      const std::vector<std::vector<keep::TensorRef>>& arriving) {
-  device::compute_alone();  // the others are at work
+  plan::export_alone();  // the other threads are at work
   try {
     uint64_t bytes = 0;
     if (files.count > 0) bytes = keep::write_rank_file(place, files, run_.comm.rank(), arriving[0]);

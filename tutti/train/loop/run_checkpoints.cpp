@@ -9,6 +9,7 @@
 #include "tutti/comm/control/agree.h"
 #include "tutti/device/cpu/topology.h"
 #include "tutti/plan/planned_memory.h"
+#include "tutti/plan/variables.h"
 #include "tutti/train/network/stage_tensors.h"
 
 namespace tutti::train {

@@ -45,7 +45,9 @@ std::vector<std::vector<TensorRef>> TensorQueue::begin(
       same.back().give = [this](const ByteSink& sink) { take(sink); };
     }
   }
-  capacity_ = std::max(aligned(std::min(limit, bytes_of(files))), least);
+  const size_t all = bytes_of(files);
+  capacity_ = std::max(aligned(std::min(limit, all)), least);
+  has_space_for_all_ = all <= capacity_;
   if (memory_.bytes() < capacity_) {
     memory_ = device::Buffer();  // first return the old one
     memory_ = device::Buffer(capacity_);

@@ -31,8 +31,8 @@ class TensorQueue {
   TensorQueue& operator=(const TensorQueue&) = delete;
 
   /// Begins to pass on the tensors of some files, in this order. Returns the same names and shapes,
-  /// whose content is taken from the queue (TensorRef::give); they refer to the queue, and to
-  /// `files`, which must outlive the taking. Allocates `limit` bytes, or less if all have space in
+  /// whose content is taken from the queue (TensorRef::give); they refer to the queue. What is put
+  /// must outlive the taking. Allocates `limit` bytes, or less if all have space in
   /// less, or more if one tensor that is made (TensorRef::make) needs more. Throws DeviceError if
   /// the system has no memory. Everything of the time before must have been taken, or abandoned.
   std::vector<std::vector<TensorRef>> begin(size_t limit,
@@ -45,6 +45,8 @@ class TensorQueue {
   /// Returns the bytes of copies that wait, at most, for some files: begin()'s `limit` for all.
   static size_t bytes_of(const std::vector<std::vector<TensorRef>>& files);
   size_t memory_bytes() const { return memory_.bytes(); }
+  /// Returns whether put() does not wait for the other thread.
+  bool has_space_for_all() const { return has_space_for_all_; }
 
  private:
   /// A tensor's sources, or a piece of its content.
@@ -74,6 +76,7 @@ class TensorQueue {
   const int threads_;
   device::Buffer memory_;
   size_t capacity_ = 0, piece_ = 0;
+  bool has_space_for_all_ = true;
   std::vector<Copy> copies_;  // due
   std::vector<Item> placed_;  // their items
   std::mutex mutex_;

@@ -1,13 +1,16 @@
 #include "tutti/train/loop/run_checkpoints.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
-#include <iterator>
+#include <system_error>
+#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/device/cpu/topology.h"
+#include "tutti/exchange/arena_message.h"
 #include "tutti/plan/planned_memory.h"
 #include "tutti/plan/variables.h"
 #include "tutti/train/network/stage_tensors.h"
@@ -24,7 +27,7 @@ bool needs_rank_files(Running& run) {
 RunCheckpoints::RunCheckpoints(Running& run, std::vector<keep::KeptState> states)
     : run_(run), states_(std::move(states)), queue_(static_cast<int>(run.config.run.threads)) {
   run.writes_here = [this] { return works_here(); };
-  run.finish_checkpoint = [this] { leave(false); };
+  run.finish_checkpoint = [this] { leave(run_.together); };
 }
 
 RunCheckpoints::~RunCheckpoints() {
@@ -91,11 +94,19 @@ uint64_t RunCheckpoints::write_files(Flight& flight, const keep::RankFiles& file
     return bytes + flight.writer->bytes();
   } catch (...) {
     queue_.abandon();  // so that nobody waits for space
+    // A full disk must have space again before the next line of the record.
+    std::error_code ignored;
+    if (files.count > 0)
+      std::filesystem::remove(keep::rank_file_path(place, run_.comm.rank()), ignored);
+    flight.writer.reset();
     throw;
   }
 }
 
+/// Where a rank has no space for all copies it waits for its disk, and the others wait for it here,
+/// as long as it lives, before the next step has a time-out.
 void RunCheckpoints::copy(size_t written_here) {
+  const bool waits = run_.comm.most(int{!queue_.has_space_for_all()}) > 0;
   for (size_t f = 0; f < flight_->files.size(); ++f) {
     if (f < written_here)
       queue_.put(flight_->files[f]);
@@ -103,18 +114,28 @@ void RunCheckpoints::copy(size_t written_here) {
       for (const keep::TensorRef& tensor : flight_->files[f])
         if (tensor.give) tensor.give([](std::span<const std::byte>) {});
   }
+  if (waits) meet_patiently();
 }
 
-void RunCheckpoints::begin(bool best) {
-  flight_.emplace();
-  flight_->step = run_.step;
-  flight_->epochs = run_.epochs_done();
+void RunCheckpoints::meet_patiently() {
+  constexpr int kTag = 14'901;  // after the tensors of stages
+  std::array<std::byte, 1> sign{};
+  const auto send = [&](int peer) {
+    exchange::send_arena(run_.comm, "a copied checkpoint", peer, kTag, sign);
+  };
+  const auto receive = [&](int peer) {
+    exchange::receive_arena(run_.comm, "a copied checkpoint", peer, kTag, sign);
+  };
+  if (!run_.first()) {
+    send(0);
+    return receive(0);
+  }
+  for (int rank = 1; rank < run_.comm.size(); ++rank) receive(rank);
+  for (int rank = 1; rank < run_.comm.size(); ++rank) send(rank);
+}
+
+void RunCheckpoints::begin(keep::SavedRun saved, bool best) {
   flight_->best = best;
-  flight_->left_before = run_.left;
-  flight_->began = RunClock::Clock::now();
-  keep::SavedRun saved;
-  for (const keep::KeptState& state : states_)
-    if (state.save) state.save(saved);
   const int64_t ranks = needs_rank_files(run_) ? run_.comm.size() : 0;
   const std::string message = comm::decide(run_.comm, "beginning a checkpoint", [&] {
     run_.reporter->record().require_place();  // a folder that was removed is not made again
@@ -172,32 +193,38 @@ void RunCheckpoints::publish() {
   });
 }
 
+/// Not part of attempt(): the checkpoint is whole, and an error of the record ends the run.
 void RunCheckpoints::note_published(const std::string& path) {
   double all[] = {static_cast<double>(flight_->bytes)};
   run_.comm.sum(all);
   run_.left.last = flight_->step;
   if (run_.spec.checkpoint_written) run_.spec.checkpoint_written();
   const double until = RunClock::since(flight_->began);
-  if (run_.first())
-    run_.reporter->record().append(
-        trace::CheckpointRecord{.epoch = flight_->epochs,
-                                .step = flight_->step,
-                                .path = path,
-                                .bytes = static_cast<int64_t>(all[0]),
-                                .seconds = flight_->ends ? until : flight_->stood_still,
-                                .until_complete = until});
+  const trace::CheckpointRecord line{.epoch = flight_->epochs,
+                                     .step = flight_->step,
+                                     .path = path,
+                                     .bytes = static_cast<int64_t>(all[0]),
+                                     .seconds = flight_->ends ? until : flight_->stood_still,
+                                     .until_complete = until};
   flight_.reset();
+  if (run_.first()) run_.reporter->record().append(line);
 }
 
-void RunCheckpoints::end_phase() {
+void RunCheckpoints::end_phase(bool ends) {
   if (!flight_->publishing) {
-    comm::on_each(run_.comm, "writing a checkpoint",
-                  [&] { flight_->bytes = flight_->written.get(); });
-    publish();
-  } else {
-    note_published(comm::decide(run_.comm, "publishing a checkpoint",
-                                [&] { return flight_->published.get(); }));
+    attempt(ends, [&] {
+      comm::on_each(run_.comm, "writing a checkpoint",
+                    [&] { flight_->bytes = flight_->written.get(); });
+    });
+    if (flight_) publish();
+    return;
   }
+  std::string path;
+  attempt(ends, [&] {
+    path = comm::decide(run_.comm, "publishing a checkpoint",
+                        [&] { return flight_->published.get(); });
+  });
+  if (flight_) note_published(path);
 }
 
 template <class Work>
@@ -210,20 +237,24 @@ void RunCheckpoints::attempt(bool ends, Work work) {
     const int64_t step = flight_->step;
     run_.left = flight_->left_before;
     flight_.reset();
-    if (ends) throw IoError(fmt::format("{}; {}", error.what(), run_.what_is_left()));
+    if (ends) throw IoError(fmt::format("{}; {}", error.what(), run_.what_is_left(step)));
     if (run_.first())
       log::warn("no checkpoint of step {}: {}; {}; training goes on to the next one", step,
-                error.what(), run_.what_is_left());
+                error.what(), run_.what_is_left(step));
+  } catch (...) {
+    queue_.abandon();
+    flight_.reset();
+    throw;
   }
   run_.together = together;
 }
 
 void RunCheckpoints::go_on() {
-  if (flight_ && !works_anywhere()) attempt(false, [&] { end_phase(); });
+  if (flight_ && !works_anywhere()) end_phase(false);
 }
 
 void RunCheckpoints::finish(bool ends) {
-  while (flight_) attempt(ends, [&] { end_phase(); });
+  while (flight_) end_phase(ends);
 }
 
 void RunCheckpoints::write(bool best, bool ends) {
@@ -231,9 +262,16 @@ void RunCheckpoints::write(bool best, bool ends) {
   const trace::ScopedSpan span = run_.span("checkpoint");
   finish(false);
   run_.settle();
-  attempt(ends, [&] { begin(best); });
+  keep::SavedRun saved;
+  for (const keep::KeptState& state : states_)
+    if (state.save) state.save(saved);
+  flight_.emplace(Flight{.step = run_.step,
+                         .epochs = run_.epochs_done(),
+                         .left_before = run_.left,
+                         .began = began,
+                         .ends = ends});
+  attempt(ends, [&] { begin(std::move(saved), best); });
   if (flight_) flight_->stood_still = RunClock::since(began);
-  if (flight_) flight_->ends = ends;
   if (ends) finish(true);
   const double seconds = RunClock::since(began);
   run_.clock.add_pause(seconds);
@@ -245,8 +283,7 @@ void RunCheckpoints::leave(bool together) noexcept {
   try {
     finish(false);
   } catch (const std::exception& error) {
-    log::warn("the checkpoint of step {} was not finished: {}", flight_ ? flight_->step : run_.step,
-              error.what());
+    log::warn("a checkpoint was not finished: {}", error.what());
   }
 }
 

@@ -55,7 +55,7 @@ class RunCheckpoints {
     double epochs = 0;
     bool best = false;
     LeftCheckpoints left_before = {};
-    std::chrono::steady_clock::time_point began;
+    std::chrono::steady_clock::time_point began = {};
     double stood_still = 0;                                // seconds until the state was copied
     std::vector<std::vector<keep::TensorRef>> files = {};  // this rank's, the weights, the state
     std::optional<keep::CheckpointWriter> writer = {};     // on rank 0
@@ -69,11 +69,13 @@ class RunCheckpoints {
 
   keep::CheckpointInfo info_now(const keep::SavedRun& saved) const;
   /// Begins a checkpoint and copies the state. Throws IoError on all ranks. Collective.
-  void begin(bool best);
+  void begin(keep::SavedRun saved, bool best);
   /// Lists this rank's file, the weights and the state, as far as this rank has a part in them.
   std::vector<std::vector<keep::TensorRef>> files_of(keep::SavedRun saved);
   /// Copies this rank's tensors, or sends them to the rank that writes them.
   void copy(size_t written_here);
+  /// Collective. Waits for all ranks, for as long as they live.
+  void meet_patiently();
   size_t most_copied() const;
   /// Runs in a thread of its own.
   uint64_t write_files(Flight& flight, const keep::RankFiles& files,
@@ -82,8 +84,8 @@ class RunCheckpoints {
   /// Whether this rank has work to do for the phase that goes on, and whether any rank has.
   bool works_here() const;
   bool works_anywhere();
-  /// Ends the phase when all have done its work. Throws IoError on all ranks. Collective.
-  void end_phase();
+  /// Ends the phase when all have done its work. Collective.
+  void end_phase(bool ends);
   void publish();
   void note_published(const std::string& path);
   /// Calls `work`; an error of writing ends the checkpoint, and the run if it `ends` here.

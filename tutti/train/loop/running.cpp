@@ -99,12 +99,12 @@ void Running::keep_best(int64_t at, double value) {
 // The folder decides, since files may have been removed. A branch has written nothing yet, and
 // continues from a checkpoint elsewhere. A folder that cannot be listed is reported as such: this
 // text is part of another error's message, which it must not replace.
-std::string Running::what_is_left() const try {
+std::string Running::what_is_left(int64_t at) const try {
   if (finish_checkpoint) finish_checkpoint();
   int64_t last = keep::newest_step(spec.place.checkpoints);
   // It may be whole if only updating its links has failed.
-  if (last == step && left.last != step)
-    return fmt::format("the checkpoint of step {} itself is whole", step);
+  if (last == at && left.last != at)
+    return fmt::format("the checkpoint of step {} itself is whole", at);
   if (last < 0 && left.last == first_step) last = left.last;
   if (last >= 0) return fmt::format("the last checkpoint, of step {}, is from before it", last);
   return left.last < 0

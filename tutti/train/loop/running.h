@@ -98,10 +98,12 @@ struct Running {
   LeftCheckpoints left = {};
   int64_t step = 0, first_step = 0;  ///< updates done, now and when this process began
   double evaluation_seconds = 0, checkpoint_seconds = 0;
-  std::function<bool()> writes_here = {};        ///< whether this rank still writes a checkpoint
-  std::function<void()> finish_checkpoint = {};  ///< finishes one, unless other ranks have parts
-  bool written_everywhere = false;               ///< no rank did in the last vote
-  bool together = false;  ///< an error now is thrown by all ranks: one of them records it
+  std::function<bool()> writes_here = {};  ///< whether this rank still writes a checkpoint
+  /// Finishes a checkpoint that is being written, if all ranks call it; with several ranks
+  /// `together` says so.
+  std::function<void()> finish_checkpoint = {};
+  bool written_everywhere = false;  ///< no rank did in the last vote
+  bool together = false;            ///< an error now is thrown by all ranks: one of them records it
 
   explicit Running(const TrainerSpec& spec);
 
@@ -136,7 +138,9 @@ struct Running {
   void note_norms();
   void keep_best(int64_t at, double value);
   /// Returns which checkpoint is left, for an error message.
-  std::string what_is_left() const;
+  /// `at`: the step that lost its own.
+  std::string what_is_left(int64_t at) const;
+  std::string what_is_left() const { return what_is_left(step); }
 
   /// Begins a span of the trace, if there is one.
   trace::ScopedSpan span(const char* name);

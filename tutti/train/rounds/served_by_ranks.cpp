@@ -1,6 +1,7 @@
 #include "tutti/train/rounds/served_by_ranks.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "tutti/base/error.h"
@@ -101,7 +102,7 @@ int64_t ServedByRanks::end(int signal) {
 
 /// The servers have given their weights and states back to all ranks at the end of the round.
 void ServedByRanks::save(keep::SavedRun& saved) {
-  saved.shared = spec_.step.weights().state_tensors();
+  std::ranges::move(spec_.step.weights().state_tensors(), std::back_inserter(saved.shared));
   std::ranges::move(servers_->compression_state(), std::back_inserter(saved.own));
 }
 

@@ -119,7 +119,7 @@ void TrainingStep::start() {
 
 void TrainingStep::save_state(keep::SavedRun& saved) {
   exchange_.collect_state(weights_.state());
-  saved.shared = weights_.state_tensors();
+  std::ranges::move(weights_.state_tensors(), std::back_inserter(saved.shared));
   exchange_.save(saved);
 }
 

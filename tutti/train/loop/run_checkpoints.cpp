@@ -265,11 +265,12 @@ void RunCheckpoints::write(bool best, bool ends) {
   keep::SavedRun saved;
   for (const keep::KeptState& state : states_)
     if (state.save) state.save(saved);
-  flight_.emplace(Flight{.step = run_.step,
-                         .epochs = run_.epochs_done(),
-                         .left_before = run_.left,
-                         .began = began,
-                         .ends = ends});
+  flight_.emplace();
+  flight_->step = run_.step;
+  flight_->epochs = run_.epochs_done();
+  flight_->left_before = run_.left;
+  flight_->began = began;
+  flight_->ends = ends;
   attempt(ends, [&] { begin(std::move(saved), best); });
   if (flight_) flight_->stood_still = RunClock::since(began);
   if (ends) finish(true);

@@ -1,5 +1,8 @@
 #include "tutti/train/step/training_step.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "tutti/comm/schedule/tree.h"
 #include "tutti/train/network/plain_copy.h"
 

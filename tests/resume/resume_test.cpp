@@ -124,6 +124,7 @@ const std::vector<Choice>& splits() {
   static const std::vector<Choice> all{
       {"whole", {}},
       {"sharded", {{"comm.sharded_update", true}}},
+      {"little_copied", {{"checkpoint.memory", int64_t{1}}}},
       {"accumulate", {{"batch.accumulate", int64_t{2}}}},
       {"ema", {{"optimizer.ema", 0.9}, {"optimizer.name", text("adamw")}}},
       {"norm_groups", {{"parallel.batchnorm_group_size", int64_t{2}}}},

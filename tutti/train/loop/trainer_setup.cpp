@@ -163,10 +163,13 @@ void TrainerRun::build_rounds() {
 /// Lists whatever has state across steps. The order is the one in which it starts: what comes later
 /// may look at what was restored before.
 std::vector<keep::KeptState> TrainerRun::states() {
-  const auto of_weights = [this](keep::SavedRun& saved) {
+  const auto model = [this](keep::SavedRun& saved) {
     evaluation_->gather();
+    saved.model =
+        run_.training->weights().model_tensors(evaluation_->weights(), evaluation_->statistics());
+  };
+  const auto rows = [this](keep::SavedRun& saved) {
     const Weights& weights = run_.training->weights();
-    saved.model = weights.model_tensors(evaluation_->weights(), evaluation_->statistics());
     std::ranges::move(weights.row_tensors(), std::back_inserter(saved.own));
     std::ranges::move(table_refs(weights), std::back_inserter(saved.own));
   };
@@ -190,7 +193,7 @@ std::vector<keep::KeptState> TrainerRun::states() {
     run_.goal.restore(resumed->info.metrics);
   };
   return {
-      {.name = "weights", .save = of_weights, .start = restore_weights},
+      {.name = "weights", .save = model, .start = restore_weights},
       {.name = "compression", .save = {}, .start = restore_exchange},  // the rounds save it
       {.name = "goal",
        .save = [this](keep::SavedRun& saved) { run_.goal.save(saved.numbers); },
@@ -199,6 +202,7 @@ std::vector<keep::KeptState> TrainerRun::states() {
        .save = [this](keep::SavedRun& saved) { run_.rounds->save(saved); },
        .start =
            [this](const keep::Checkpoint* resumed) { run_.rounds->start(resumed, run_.step); }},
+      {.name = "rows", .save = rows},  // restored with the weights
       {.name = "noise",
        .save = [this](keep::SavedRun& saved) { report_.save_noise(saved.numbers); },
        .start = [this](const keep::Checkpoint* resumed) { report_.start_noise(resumed); }},

@@ -34,6 +34,9 @@ RunCheckpoints::~RunCheckpoints() {
   run_.writes_here = {};
   run_.finish_checkpoint = {};
   queue_.abandon();  // so that the thread ends
+  if (flight_ && !flight_->publishing && run_.first())
+    log::warn("the checkpoint of step {} was not complete when the run ended: it is dropped",
+              flight_->step);
 }
 
 keep::CheckpointInfo RunCheckpoints::info_now(const keep::SavedRun& saved) const {
@@ -188,8 +191,11 @@ void RunCheckpoints::publish() {
   run_.written_everywhere = false;
   if (!run_.first()) return;
   const auto keep = static_cast<int>(run_.config.checkpoint.keep);
-  flight_->published = std::async(std::launch::async, [&flight = *flight_, keep] {
-    return flight.writer->publish(flight.best, keep).string();
+  flight_->published = std::async(std::launch::async, [this, &flight = *flight_, keep] {
+    std::string path = flight.writer->publish(flight.best, keep).string();
+    // Not with the next vote: who watches the ranks must know of it when they are killed before.
+    if (run_.spec.checkpoint_written) run_.spec.checkpoint_written();
+    return path;
   });
 }
 
@@ -198,7 +204,7 @@ void RunCheckpoints::note_published(const std::string& path) {
   double all[] = {static_cast<double>(flight_->bytes)};
   run_.comm.sum(all);
   run_.left.last = flight_->step;
-  if (run_.spec.checkpoint_written) run_.spec.checkpoint_written();
+  if (run_.spec.checkpoint_written && !run_.first()) run_.spec.checkpoint_written();
   const double until = RunClock::since(flight_->began);
   const trace::CheckpointRecord line{.epoch = flight_->epochs,
                                      .step = flight_->step,

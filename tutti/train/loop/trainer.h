@@ -28,8 +28,10 @@ struct TrainerSpec {
   std::string resolved_config;  ///< TOML text, kept in checkpoints and beside the results
   trace::RunStart about;  ///< machine line, version, command ...; the trainer fills in the rest
   bool terminal = false;  ///< stdout is a terminal: draw a bar
-  std::function<int()> stop_requested;       ///< 0: no; else the signal to stop; may be empty
-  std::function<void()> checkpoint_written;  ///< called on every rank; may be empty
+  std::function<int()> stop_requested;  ///< 0: no; else the signal to stop; may be empty
+  /// Called on every rank for each checkpoint, on rank 0 by the thread that gave it its name; may
+  /// be empty.
+  std::function<void()> checkpoint_written;
   /// Called on every rank when a run that was asked to stop has written its checkpoint, before its
   /// record is ended; may be empty.
   std::function<void()> run_is_saved{};

@@ -58,8 +58,7 @@ class SourceReader {
     warn_of_attributes(own);
     if (source_.arrays.size() > 1 && own.shape != info(0).shape)
       refuse(
-          fmt::format("is to be stacked on '{}' [{}]: arrays of one field must have the same "
-                      "shape",
+          fmt::format("is to be stacked on '{}' [{}]: arrays of one field must have the same shape",
                       info(0).name, fmt::join(info(0).shape, ", ")));
     source_.decoded |= source_.arrays.back().coding.scaled() || own.type != info(0).type;
     if (source_.arrays.size() == 1) find_samples(own);
@@ -70,8 +69,7 @@ class SourceReader {
     const std::string names = fmt::format("{}", fmt::join(passed_over(own), ", "));
     if (!names.empty() && first_warning({}, fmt::format("{} of {}", names, own.name)))
       log::warn_once(
-          "{}: the array '{}': attributes that say no values of its type are passed "
-          "over: {}",
+          "{}: the array '{}': attributes that say no values of its type are passed over: {}",
           file_.name(), own.name, names);
   }
 
@@ -104,10 +102,9 @@ class SourceReader {
     source_.samples = 1;
     for (size_t i = 0; i < cut.size(); ++i) {
       if (own.shape[i] % cut[i] != 0)
-        refuse(
-            fmt::format("cannot be cut into blocks of {}: axis {} has {} elements, which do not "
-                        "divide by {}",
-                        fmt::join(cut, " "), i, own.shape[i], cut[i]));
+        refuse(fmt::format(
+            "cannot be cut into blocks of {}: axis {} has {} elements, which do not divide by {}",
+            fmt::join(cut, " "), i, own.shape[i], cut[i]));
       source_.samples *= own.shape[i] / cut[i];
       source_.extents[i] = cut[i];
     }
@@ -220,11 +217,10 @@ class ArraySamples final : public SampleFile {
   void count_samples(const FieldSource& source) {
     if (source.samples == 0) return;
     if (samples_ != 0 && source.samples != samples_)
-      throw BadFile(
-          fmt::format("{}: the lengths differ: the field '{}' has {} samples, '{}' has {}: all "
-                      "fields must have "
-                      "as many; correct the file, or 'axis', 'cut' or 'whole' in data.fields",
-                      file_.name(), source.line.field, source.samples, counted_, samples_));
+      throw BadFile(fmt::format(
+          "{}: the lengths differ: the field '{}' has {} samples, '{}' has {}: all fields must "
+          "have as many; correct the file, or 'axis', 'cut' or 'whole' in data.fields",
+          file_.name(), source.line.field, source.samples, counted_, samples_));
     samples_ = source.samples;
     counted_ = source.line.field;
   }
@@ -342,9 +338,8 @@ class ArraySamples final : public SampleFile {
       index[d] = slab.start[d] + at % slab.count[d];
     throw BadFile(fmt::format(
         "{}: the array '{}' has a missing value (NaN, a fill value, or one outside its valid "
-        "range) "
-        "at [{}]: 'missing V' in the line of the field '{}' in data.fields puts a number there; or "
-        "leave the sample out",
+        "range) at [{}]: 'missing V' in the line of the field '{}' in data.fields puts a number "
+        "there; or leave the sample out",
         what(source, sample), info(source, array).name, fmt::join(index, ", "), source.line.field));
   }
 

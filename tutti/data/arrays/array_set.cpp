@@ -138,13 +138,12 @@ std::string settle_places(std::vector<FieldLine>& lines, const std::vector<Array
       const bool counts = first_axis_counts(lines, some, files);
       for (FieldLine& line : lines)
         line.place = counts ? FieldLine::Place::axis : FieldLine::Place::whole;
-      return counts
-                 ? "the first axis counts the samples ('whole' in the lines of data.fields: each "
-                   "file is one)"
-                 : fmt::format(
-                       "each file is one sample{} ('axis 0' in the lines of data.fields: the "
-                       "first axis counts them)",
-                       some.empty() ? "" : unlike_axes(lines, some.front()));
+      return counts ? "the first axis counts the samples ('whole' in the lines of data.fields: "
+                      "each file is one)"
+                    : fmt::format(
+                          "each file is one sample{} ('axis 0' in the lines of data.fields: the "
+                          "first axis counts them)",
+                          some.empty() ? "" : unlike_axes(lines, some.front()));
     }
     follow_others(lines, some.front());
   }

@@ -64,10 +64,9 @@ void check_finite(const Field& field, const void* values, const Elements& of,
             "{}: the value{} of '{}' is {}, expected finite numbers (of f32): leave the sample "
             "out, or {}",
             what, index_text(field.shape, i), field.name, value,
-            std::isnan(value)
-                ? "give 'missing V' in its line of data.fields, which replaces NaN"
-                : "write a number in its place when the file is made (numpy.clip), or NaN, which "
-                  "'missing' in its line of data.fields replaces"));
+            std::isnan(value) ? "give 'missing V' in its line of data.fields, which replaces NaN"
+                              : "write a number in its place when the file is made (numpy.clip), "
+                                "or NaN, which 'missing' in its line of data.fields replaces"));
   });
 }
 
@@ -115,10 +114,9 @@ std::vector<int64_t> shaped(const std::vector<int64_t>& as, int64_t elements,
       std::pow(side, static_cast<double>(open)) * known != static_cast<double>(elements)) {
     std::vector<std::string> words;
     for (const int64_t extent : as) words.push_back(extent > 0 ? std::to_string(extent) : "?");
-    throw BadFile(
-        fmt::format("{} has {} elements a sample, which is not 'as {}': correct its line "
-                    "of data.fields",
-                    what, elements, fmt::join(words, " ")));
+    throw BadFile(fmt::format(
+        "{} has {} elements a sample, which is not 'as {}': correct its line of data.fields", what,
+        elements, fmt::join(words, " ")));
   }
   std::ranges::replace(shape, FieldLine::kAnyExtent, static_cast<int64_t>(side));
   return shape;

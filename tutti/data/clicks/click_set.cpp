@@ -43,10 +43,9 @@ std::vector<int64_t> for_each_column(std::string_view key, std::vector<int64_t> 
                                      const ClickColumns& columns, const std::string& file) {
   if (given.size() == 1) given.resize(static_cast<size_t>(columns.categories), given.front());
   if (std::ssize(given) != columns.categories)
-    throw ConfigError(
-        fmt::format("{} has {} numbers: {} has {} categories; give one number for "
-                    "all, or one for each",
-                    key, given.size(), file, columns.categories));
+    throw ConfigError(fmt::format(
+        "{} has {} numbers: {} has {} categories; give one number for all, or one for each", key,
+        given.size(), file, columns.categories));
   return given;
 }
 
@@ -123,12 +122,11 @@ ClickSet::ClickSet(const ClickSetSpec& spec) {
     size_ += log->lines;
     if (!logs_.empty() && (log->columns.numbers != logs_.front()->columns.numbers ||
                            log->columns.categories != logs_.front()->columns.categories))
-      throw BadFile(
-          fmt::format("{} has {} numbers and {} categories, {} {} and {}: the files do "
-                      "not belong together",
-                      log->file.name(), log->columns.numbers, log->columns.categories,
-                      logs_.front()->file.name(), logs_.front()->columns.numbers,
-                      logs_.front()->columns.categories));
+      throw BadFile(fmt::format(
+          "{} has {} numbers and {} categories, {} {} and {}: the files do not belong together",
+          log->file.name(), log->columns.numbers, log->columns.categories,
+          logs_.front()->file.name(), logs_.front()->columns.numbers,
+          logs_.front()->columns.categories));
     logs_.push_back(std::move(log));
   }
   CHECK(!logs_.empty(), "a click log needs a file");
@@ -140,10 +138,9 @@ ClickSet::ClickSet(const ClickSetSpec& spec) {
     vocabulary_ = std::make_shared<const ClickVocabulary>(ClickVocabulary::read(spec.vocabulary));
     tables_.vocabulary = vocabulary_.get();
     if (static_cast<int64_t>(vocabulary_->columns()) != columns.categories)
-      throw ConfigError(
-          fmt::format("{} has {} columns of categories, {} has {}: make it anew with "
-                      "`tutti data vocabulary`",
-                      spec.vocabulary.string(), vocabulary_->columns(), first, columns.categories));
+      throw ConfigError(fmt::format(
+          "{} has {} columns of categories, {} has {}: make it anew with `tutti data vocabulary`",
+          spec.vocabulary.string(), vocabulary_->columns(), first, columns.categories));
     for (size_t c = 0; c < vocabulary_->columns(); ++c)
       tables_.rows.push_back(std::max<int64_t>(vocabulary_->rows(c), 2));
   }

@@ -179,11 +179,10 @@ struct FileBytes::Content {
     // Some file systems renumber a file when nobody has it open, so its number proves nothing.
     if (::fstat(again->plain, &status) != 0 || status.st_size != size ||
         status.st_mtim.tv_sec != modified.tv_sec || status.st_mtim.tv_nsec != modified.tv_nsec)
-      throw IoError(
-          fmt::format("{}: is another file than the one of {} bytes that was opened first: it was "
-                      "changed while it was in use. Restore it, then start again from the last "
-                      "checkpoint",
-                      name, size));
+      throw IoError(fmt::format(
+          "{}: is another file than the one of {} bytes that was opened first: it was changed "
+          "while it was in use. Restore it, then start again from the last checkpoint",
+          name, size));
     open_files().add(file, again);
     return again;
   }
@@ -223,11 +222,10 @@ struct FileBytes::Content {
         throw IoError(fmt::format("{}: cannot read byte {}: {}", name,
                                   offset + static_cast<int64_t>(done), file_error(errno)));
       if (got == 0)
-        throw IoError(
-            fmt::format("{}: has been shortened while it was in use: it had {} bytes when it was "
-                        "opened and now ends before byte {}. Restore the file, then start again "
-                        "from the last checkpoint",
-                        name, size, offset + static_cast<int64_t>(out.size())));
+        throw IoError(fmt::format(
+            "{}: has been shortened while it was in use: it had {} bytes when it was opened and "
+            "now ends before byte {}. Restore the file, then start again from the last checkpoint",
+            name, size, offset + static_cast<int64_t>(out.size())));
       done += static_cast<size_t>(got);
     }
     bytes_of_all_files.fetch_add(std::ssize(out), std::memory_order_relaxed);

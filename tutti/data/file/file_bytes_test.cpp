@@ -177,11 +177,10 @@ TEST(GzipReader, WhatFollowsTheEndIsNamedUnlessItIsZeros) {
   padded.resize(end + 10);
   padded.back() = 7;
   const auto path = scratch.write("OLD", padded);
-  expect_error<BadFile>(
-      [&] { inflated(path, 1000); },
-      {fmt::format("10 bytes that are no gzip follow the end of the stream at byte "
-                   "{0}: take them off with 'head -c {0} OLD > NEW'",
-                   end)});
+  expect_error<BadFile>([&] { inflated(path, 1000); },
+                        {fmt::format("10 bytes that are no gzip follow the end of the stream at "
+                                     "byte {0}: take them off with 'head -c {0} OLD > NEW'",
+                                     end)});
   ASSERT_EQ(
       std::system(
           fmt::format("cd '{}' && head -c {} OLD > NEW", scratch.path().string(), end).c_str()),

@@ -92,8 +92,7 @@ std::string files_below(const fs::path& folder, std::string& pattern) {
   pattern = "*/*" + ending;
   if (folders.size() > 3) folders[3] = "...", folders.resize(4);
   return fmt::format(
-      "; its folders {} hold {} files, and folders of classes are those of JPEG and "
-      "PNG images",
+      "; its folders {} hold {} files, and folders of classes are those of JPEG and PNG images",
       fmt::join(folders, ", "), ending);
 }
 

@@ -21,14 +21,11 @@ struct KnownContent {
   std::string_view name, remedy;
 };
 
-constexpr std::string_view kFetch = "fetch it again",
-                           kOther = "give another file, or change what names this one",
-                           kNumbers =
-                               "read it with its own program or library and save the numbers "
-                               "with numpy.save",
-                           kPicture =
-                               "convert it to PNG, for example with ImageMagick's 'convert OLD "
-                               "NEW.png'";
+constexpr std::string_view
+    kFetch = "fetch it again",
+    kOther = "give another file, or change what names this one",
+    kNumbers = "read it with its own program or library and save the numbers with numpy.save",
+    kPicture = "convert it to PNG, for example with ImageMagick's 'convert OLD NEW.png'";
 
 constexpr KnownContent kKnown[] = {
     {Content::unknown, "something else", kOther},

@@ -25,8 +25,7 @@ Content content_of(std::string_view text) {
 
 constexpr std::string_view kPointer =
     "version https://git-lfs.github.com/spec/v1\noid "
-    "sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32"
-    "b1258daaa5e2ca24d17e2393\nsize 12345\n";
+    "sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n";
 
 std::string zip_of(const std::string& member) {
   ZipBytes zip;
@@ -133,10 +132,9 @@ TEST(FirstBytes, AFileIsCalledDamagedOnlyWhereItBeginsAsItsFormatDoes) {
             name +
                 ": expected HDF5, found a pointer file of Git LFS (130 bytes): fetch its content "
                 "with 'git lfs pull'");
-  EXPECT_EQ(message("\1\2", Content::hdf5),
-            name +
-                ": expected HDF5, found 2 bytes that begin with 01 02: give another file, or "
-                "fetch it again");
+  EXPECT_EQ(message("\1\2", Content::hdf5), name +
+                                                ": expected HDF5, found 2 bytes that begin with 01 "
+                                                "02: give another file, or fetch it again");
   EXPECT_EQ(message("\1\2", Content::unknown),
             name + ": no root group: it is truncated or corrupted; fetch it again");
   EXPECT_EQ(message("\x1f\x8b", Content::unknown),

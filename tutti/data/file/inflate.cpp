@@ -55,10 +55,9 @@ class Inflater {
 
  private:
   [[noreturn]] void fail(const std::string& found) const {
-    throw BadFile(
-        fmt::format("{}: expected {} bytes after inflating, found {}: the file is corrupted; fetch "
-                    "it again",
-                    what_, out_.size(), found));
+    throw BadFile(fmt::format(
+        "{}: expected {} bytes after inflating, found {}: the file is corrupted; fetch it again",
+        what_, out_.size(), found));
   }
 
   z_stream stream_{};

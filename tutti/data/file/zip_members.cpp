@@ -110,9 +110,8 @@ class ZipReader {
     // Places count from the archive's own start: bytes before it shift all of them.
     if (const int64_t before = directory_end - directory_bytes_ - directory_; before > 0)
       cannot(fmt::format(
-          "{0} bytes stand before the zip file, as where two were joined: 'tail -c +{1} "
-          "OLD > NEW' makes a file of the last, 'head -c {0} OLD > NEW' one of what is "
-          "before it",
+          "{0} bytes stand before the zip file, as where two were joined: 'tail -c +{1} OLD > NEW' "
+          "makes a file of the last, 'head -c {0} OLD > NEW' one of what is before it",
           before, before + 1));
   }
 

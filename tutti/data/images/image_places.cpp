@@ -93,8 +93,7 @@ int class_number(const FileBytes& file, const TarMember& member) {
   if (error != std::errc() || end != text.data() + text.size() || number < 0 ||
       number >= kMostClasses)
     throw BadFile(
-        fmt::format("{}, member {}: '{}' is no class number of 0 to {}: a .cls file holds "
-                    "one",
+        fmt::format("{}, member {}: '{}' is no class number of 0 to {}: a .cls file holds one",
                     file.name(), member.name, text, kMostClasses - 1));
   return number;
 }
@@ -264,10 +263,9 @@ void ImagePlaces::list_folders() {
             ? ""
             : fmt::format(", but {} loose images such as {}", loose.size(), loose.front())));
   if (!loose.empty())
-    throw BadFile(
-        fmt::format("{}: lies beside class folders, so it has no class: move it into one "
-                    "of them, or away",
-                    (source_.folder / loose.front()).string()));
+    throw BadFile(fmt::format(
+        "{}: lies beside class folders, so it has no class: move it into one of them, or away",
+        (source_.folder / loose.front()).string()));
 }
 
 void ImagePlaces::list_archives() {

@@ -125,8 +125,7 @@ TEST(ImageSet, SeveralArchivesInThePartsFolderAreClasses) {
   const auto set = open_dataset(train), again = open_dataset(train);
   const std::string message = testing::internal::GetCapturedStderr();
   const std::string assumed =
-      "set/train: 2 archives are taken as one class each, by their names: "
-      "n01440764 ... n01443537";
+      "set/train: 2 archives are taken as one class each, by their names: n01440764 ... n01443537";
   EXPECT_TRUE(has_text(message, assumed));
   EXPECT_EQ(message.find(assumed), message.rfind(assumed)) << message;
   EXPECT_EQ(set->fields()[1].class_names, (std::vector<std::string>{"n01440764", "n01443537"}));

@@ -82,10 +82,9 @@ VolumeArrays volume_arrays(std::span<const FieldLine> lines) {
   VolumeArrays arrays;
   for (const FieldLine& line : lines) {
     if (line.field != "image" && line.field != "label")
-      throw ConfigError(
-          fmt::format("data.fields: the volumes of neurons have the fields image and label, not "
-                      "'{}'",
-                      line.field));
+      throw ConfigError(fmt::format(
+          "data.fields: the volumes of neurons have the fields image and label, not '{}'",
+          line.field));
     if (line.arrays.size() != 1 || line.place != FieldLine::Place::unset || line.type ||
         line.shape || line.missing || !line.class_names.empty())
       throw ConfigError(fmt::format(

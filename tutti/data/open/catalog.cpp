@@ -71,8 +71,7 @@ std::vector<KnownDataset> all_sets() {
           "fashion-mnist",
           "60,000 + 10,000 pictures of clothes, 1x28x28, 10 classes (Xiao, Rasul, Vollgraf 2017)",
           "download the four .gz files of https://github.com/zalandoresearch/fashion-mnist "
-          "(data/fashion) into one directory; unpacking is "
-          "not needed",
+          "(data/fashion) into one directory; unpacking is not needed",
           images({0.2860f}, {0.3530f})),
       {.name = "lattices",
        .description = "any number of simulated microscopy images of the five 2-D Bravais lattices, "
@@ -80,9 +79,8 @@ std::vector<KnownDataset> all_sets() {
        .classes = 5,
        .train_files = {"lattices-train.bin"},
        .test_files = {"lattices-test.bin"},
-       .how_to_get =
-           "run 'tutti data generate lattices FOLDER', or give no directory: then the images "
-           "are generated in memory",
+       .how_to_get = "run 'tutti data generate lattices FOLDER', or give no directory: then the "
+                     "images are generated in memory",
        .statistics = images({0.2398f}, {0.1710f}),
        .transforms = kImage,
        .can_be_generated = true},
@@ -94,9 +92,8 @@ std::vector<KnownDataset> all_sets() {
        .validation_files = {"validation/*.tfrecord"},
        .test_files = {"test/*.tfrecord"},
        .test_files_may_lack = true,
-       .how_to_get =
-           "generate it ('tutti data generate cosmoflow FOLDER' and flags for its size), or see "
-           "https://portal.nersc.gov/project/m3363/",
+       .how_to_get = "generate it ('tutti data generate cosmoflow FOLDER' and flags for its size), "
+                     "or see https://portal.nersc.gov/project/m3363/",
        .transforms = {"x: permute 3 0 1 2, log1p"},
        .can_be_generated = true,
        .published = "https://portal.nersc.gov/project/m3363/",
@@ -110,9 +107,8 @@ std::vector<KnownDataset> all_sets() {
        .validation_files = {"validation/*.h5"},
        .test_files = {"test/*.h5"},
        .test_files_may_lack = true,
-       .how_to_get =
-           "generate it ('tutti data generate deepcam FOLDER' and flags for its size), or see "
-           "https://github.com/mlcommons/hpc",
+       .how_to_get = "generate it ('tutti data generate deepcam FOLDER' and flags for its size), "
+                     "or see https://github.com/mlcommons/hpc",
        .transforms = {"data: permute 2 0 1, min-max"},
        .can_be_generated = true,
        .published = "https://github.com/mlcommons/hpc",
@@ -125,10 +121,9 @@ std::vector<KnownDataset> all_sets() {
        .validation_files = {"validation/*/*.jpg"},
        .test_files = {"test/*/*.jpg"},
        .test_files_may_lack = true,
-       .how_to_get =
-           "sort images into folders train/CLASS and validation/CLASS (ImageNet's: see "
-           "https://image-net.org/download.php), or make pictures ('tutti data generate imagenet "
-           "FOLDER' and flags for their size)",
+       .how_to_get = "sort images into folders train/CLASS and validation/CLASS (ImageNet's: see "
+                     "https://image-net.org/download.php), or make pictures ('tutti data generate "
+                     "imagenet FOLDER' and flags for their size)",
        .statistics = images({0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}),
        .transforms = {"image: resized-crop 224, flip x, divide 255, normalise"},
        .can_be_generated = true,
@@ -204,27 +199,24 @@ std::vector<KnownDataset> all_sets() {
        .how_to_get = "make them of texts with 'tutti data tokenize TEXT --to FOLDER'",
        .transforms = {}},
       {.name = "token-pairs",
-       .description =
-           "documents of two texts as token files, one to be made from the other: source "
-           "i32 [T], tokens i32 [T] and next i32 [T], -1 behind their ends",
+       .description = "documents of two texts as token files, one to be made from the other: "
+                      "source i32 [T], tokens i32 [T] and next i32 [T], -1 behind their ends",
        .train_files = {"source/train-*.tokens", "target/train-*.tokens"},
        .validation_files = {"source/validation-*.tokens", "target/validation-*.tokens"},
        .test_files = {"source/test-*.tokens", "target/test-*.tokens"},
        .test_files_may_lack = true,
-       .how_to_get =
-           "generate it ('tutti data generate token-pairs FOLDER'), or make both of texts "
-           "with as many documents: 'tutti data tokenize TEXT --separator WORD --to "
-           "FOLDER/source', and FOLDER/target",
+       .how_to_get = "generate it ('tutti data generate token-pairs FOLDER'), or make both of "
+                     "texts with as many documents: 'tutti data tokenize TEXT --separator WORD "
+                     "--to FOLDER/source', and FOLDER/target",
        .transforms = {},
        .can_be_generated = true},
       {.name = "arrays",
-       .description =
-           "files of your own: NumPy, HDF5, NetCDF, TIFF, TFRecord, raw arrays; data.fields "
-           "says what a sample is",
+       .description = "files of your own: NumPy, HDF5, NetCDF, TIFF, TFRecord, raw arrays; "
+                      "data.fields says what a sample is",
        .train_files = {"data.train_files"},
        .test_files = {"data.validation_files", "data.test_files"},
-       .how_to_get = "'tutti data inspect PATH' shows what is in them and a configuration to start "
-                     "from",
+       .how_to_get =
+           "'tutti data inspect PATH' shows what is in them and a configuration to start from",
        .transforms = {}},
   };
   sets.insert(sets.end(), others.begin(), others.end());

@@ -143,8 +143,7 @@ double Pipeline::await(int64_t k) {
     const Position at = order_->id(k).position;
     throw IoError(
         fmt::format("no data for {:.0f} s: epoch {} step {} replica {} is still being read by {} "
-                    "threads; does the file system of "
-                    "the data set respond?",
+                    "threads; does the file system of the data set respond?",
                     spec_.timeout_seconds, at.epoch, at.step, at.replica, spec_.threads));
   }
   if (!slot.ready) std::rethrow_exception(failure_);

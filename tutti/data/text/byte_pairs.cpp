@@ -24,8 +24,7 @@ BytePairTokenizer::BytePairTokenizer(BytePairs pairs, const std::string& name)
     const auto found = known.find(std::string(1, static_cast<char>(byte)));
     if (found == known.end())
       throw BadFile(
-          fmt::format("{}: has no token for the byte 0x{:02x}: a text with it could not "
-                      "be encoded",
+          fmt::format("{}: has no token for the byte 0x{:02x}: a text with it could not be encoded",
                       name, byte));
     of_byte_[byte] = found->second;
     made[static_cast<size_t>(found->second)] = true;

@@ -49,9 +49,8 @@ class CharacterTokenizer final : public Tokenizer {
       const int32_t token = token_of(character.code);
       if (token < 0)
         throw ConfigError(fmt::format(
-            "{}: the character {} at byte {} is not in the vocabulary of {} "
-            "characters, which are those of the training text: leave it out, or use the "
-            "tokenizer \"bytes\"",
+            "{}: the character {} at byte {} is not in the vocabulary of {} characters, which are "
+            "those of the training text: leave it out, or use the tokenizer \"bytes\"",
             place.name, shown_character(text.substr(at, character.bytes), character.code),
             place.first + static_cast<int64_t>(at), characters_.size()));
       tokens.push_back(token);

@@ -85,11 +85,10 @@ void check_class_count(const Field& field, int64_t classes) {
                     "layer {} outputs, or correct 'classes N' in data.fields",
                     field.name, known, classes, known));
   if (known == 0 && classes == 1)
-    throw ConfigError(
-        fmt::format("the network has one output for the class numbers of the field '{}': 'classes "
-                    "N' in its line of data.fields says how many there are; model.task = "
-                    "\"regress\" learns numbers",
-                    field.name));
+    throw ConfigError(fmt::format(
+        "the network has one output for the class numbers of the field '{}': 'classes N' in its "
+        "line of data.fields says how many there are; model.task = \"regress\" learns numbers",
+        field.name));
 }
 
 void check_class_numbers(const Field& field, int64_t classes, const void* stored, int64_t index) {

@@ -301,9 +301,8 @@ FieldSteps parse_steps(std::string_view text) {
   if (colon == std::string_view::npos || name.empty())
     throw ConfigError(
         fmt::format("data.transforms: \"{}\" must be a field, a colon and steps, as in \"image: "
-                    "divide 255\"; steps "
-                    "with commas between them are one text in quotes, also as a flag: --set "
-                    "'data.transforms=[\"image: flip x, divide 255\"]'",
+                    "divide 255\"; steps with commas between them are one text in quotes, also as "
+                    "a flag: --set 'data.transforms=[\"image: flip x, divide 255\"]'",
                     text));
   FieldSteps steps{.field = std::string(name)};
   for (const std::string_view one : split(text.substr(colon + 1), ',')) {

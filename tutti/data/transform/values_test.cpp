@@ -16,11 +16,10 @@ ValueFunction function_of(const char* steps, int64_t channels) {
 TEST(ValueFunction, GoesBackThroughItsSteps) {
   std::vector<float> x(2 * 5);  // two channels of five positions
   std::iota(x.begin(), x.end(), 1.0f);
-  for (const char* steps :
-       {"y: divide 3", "y: multiply 0.25", "y: add -4", "y: log1p", "y: normalise mean 2 6 std 3 5",
-        "y: min-max min 0 5 max 5 15",
-        "y: add 1, multiply 2, log1p, normalise mean 1 2 std 2 4, clip -30 30, min-max min -1 max "
-        "1"}) {
+  for (const char* steps : {"y: divide 3", "y: multiply 0.25", "y: add -4", "y: log1p",
+                            "y: normalise mean 2 6 std 3 5", "y: min-max min 0 5 max 5 15",
+                            "y: add 1, multiply 2, log1p, normalise mean 1 2 std 2 4, clip -30 30, "
+                            "min-max min -1 max 1"}) {
     const ValueFunction f = function_of(steps, 2);
     std::vector<float> y = x;
     f.apply(std::span(y).first(5), 0, false);

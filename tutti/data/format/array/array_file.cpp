@@ -100,10 +100,9 @@ size_t ArrayFile::find(std::string_view array) const {
   const auto& infos = content_->infos;
   const auto found = content_->named(array);
   if (found == infos.end())
-    throw BadFile(
-        fmt::format("{}: expected an array named '{}', found {}: name one of these, or "
-                    "give another file",
-                    name(), array, listed_arrays(infos)));
+    throw BadFile(fmt::format(
+        "{}: expected an array named '{}', found {}: name one of these, or give another file",
+        name(), array, listed_arrays(infos)));
   if (!found->problem.empty())
     throw UnreadableArray(
         fmt::format("{}: array '{}' cannot be read: {}", name(), array, found->problem));
@@ -124,9 +123,8 @@ size_t ArrayFile::find(std::string_view array, ElementType type,
       });
   if (!fits)
     throw BadFile(
-        fmt::format("{}: expected array '{}' as {} [{}] (-1: any), found {} [{}]: the "
-                    "file was not written for this model; convert it, or change the "
-                    "configuration",
+        fmt::format("{}: expected array '{}' as {} [{}] (-1: any), found {} [{}]: the file was not "
+                    "written for this model; convert it, or change the configuration",
                     name(), info.name, name_of(type), fmt::join(shape, ", "), name_of(info.type),
                     fmt::join(info.shape, ", ")));
   return index;

@@ -79,10 +79,9 @@ class Hdf5Rows final : public RowWriter {
   /// Checks the result of an HDF5 call: negative means failure.
   hid_t require(hid_t given) const {
     if (given < 0)
-      throw IoError(
-          fmt::format("{}: cannot be written: {}; check the space left and the "
-                      "permissions of the folder",
-                      path_.string(), h5_reason()));
+      throw IoError(fmt::format(
+          "{}: cannot be written: {}; check the space left and the permissions of the folder",
+          path_.string(), h5_reason()));
     return given;
   }
   void discard() {

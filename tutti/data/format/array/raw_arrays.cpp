@@ -33,10 +33,9 @@ class RawArrayTable {
     array.info.name = text("name");
     const std::string type = text("type");
     if (!element_type_of(type, array.info.type))
-      refuse(*table_.get("type"),
-             fmt::format("type '{}' is unknown: expected bool, i8, u8, i16, u16, i32, u32, i64, "
-                         "u64, f16, bf16, f32 or f64",
-                         type));
+      refuse(*table_.get("type"), fmt::format("type '{}' is unknown: expected bool, i8, u8, i16, "
+                                              "u16, i32, u32, i64, u64, f16, bf16, f32 or f64",
+                                              type));
     array.info.shape = shape();
     array.first = table_.contains("offset") ? whole("offset") : 0;
     const std::string order = table_.contains("byte_order") ? text("byte_order") : "little";

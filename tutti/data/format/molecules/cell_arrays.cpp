@@ -32,10 +32,9 @@ class CellArrays final : public Frames {
       return std::array<double, 3>{double{x[0]}, double{x[1]}, double{x[2]}};
     };
     if (std::ranges::any_of(angles, [](float x) { return !(x > 0 && x < 180); }))
-      refuse(frame,
-             fmt::format("has a unit cell with the angles {} {} {}, expected degrees between "
-                         "0 and 180: read 'coordinates' without it",
-                         angles[0], angles[1], angles[2]));
+      refuse(frame, fmt::format("has a unit cell with the angles {} {} {}, expected degrees "
+                                "between 0 and 180: read 'coordinates' without it",
+                                angles[0], angles[1], angles[2]));
     return unit_cell_of(wide(lengths), wide(angles));
   }
 

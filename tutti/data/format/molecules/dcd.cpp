@@ -31,10 +31,8 @@ class DcdFrames final : public Frames {
     };
     if (says(8, "CORD") || says(8, "VELD")) marker_ = 8;
     if (says(4, "VELD") || says(8, "VELD"))
-      throw BadFile(
-          fmt::format("{}: holds velocities, not coordinates: give the DCD of the "
-                      "coordinates",
-                      file.name()));
+      throw BadFile(fmt::format(
+          "{}: holds velocities, not coordinates: give the DCD of the coordinates", file.name()));
     big_endian_ = dcd_u32(head.data() + marker_ - 4, true) == kDcdHeader;
     HeaderReader header(file_, big_endian_);
     read_numbers(header);

@@ -22,11 +22,10 @@ std::vector<std::string> split_at(std::string_view text, char separator) {
 
 [[noreturn]] void refuse_word(std::string_view text, std::string_view word,
                               std::string_view wanted) {
-  throw ConfigError(
-      fmt::format("the selection '{}': '{}' is not {}. A selection is names of atoms, as in CA, "
-                  "CA+CB or any, and then where wanted 'residues 12-40+55', 'chain A+B', "
-                  "'atoms 0-99'",
-                  text, word, wanted));
+  throw ConfigError(fmt::format(
+      "the selection '{}': '{}' is not {}. A selection is names of atoms, as in CA, CA+CB or any, "
+      "and then where wanted 'residues 12-40+55', 'chain A+B', 'atoms 0-99'",
+      text, word, wanted));
 }
 
 Selection::Ranges ranges_of(std::string_view text, const std::string& word) {

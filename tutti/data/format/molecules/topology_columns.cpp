@@ -27,8 +27,7 @@ bool has_been(const std::vector<Atom>& atoms, const Atom& atom) {
 [[noreturn]] void refuse_second_molecule(const TextLines& lines) {
   lines.refuse(
       "other atoms follow behind the end: two files were joined; split them and name the one that "
-      "the "
-      "trajectory is of");
+      "the trajectory is of");
 }
 
 }  // namespace
@@ -91,10 +90,9 @@ std::vector<Atom> read_gro_atoms(std::string_view text, const std::string& name)
     lines.refuse("expected the number of atoms on the second line: the file is no GRO, or damaged");
   // A line has at least 20 columns before its coordinates.
   if (count > static_cast<int64_t>(lines.bytes_left() / 20) + 1)
-    lines.refuse(
-        fmt::format("the file announces {} atoms, and has {} bytes left: it is truncated; "
-                    "fetch it again",
-                    count, lines.bytes_left()));
+    lines.refuse(fmt::format(
+        "the file announces {} atoms, and has {} bytes left: it is truncated; fetch it again",
+        count, lines.bytes_left()));
   std::vector<Atom> atoms;
   for (int64_t i = 0; i < count; ++i) {
     const std::string_view line = lines.expect(fmt::format("{} atoms, found {}", count, i));

@@ -15,21 +15,20 @@ namespace fs = std::filesystem;
 const Shape kShape{3, 32, 32};
 
 constexpr std::string_view kFine =
-    "apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge "
-    "bus butterfly camel can castle caterpillar cattle chair chimpanzee clock cloud "
-    "cockroach couch crab crocodile cup dinosaur dolphin elephant flatfish forest fox girl "
-    "hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard lobster man "
-    "maple_tree motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree "
-    "pear pickup_truck pine_tree plain plate poppy porcupine possum rabbit raccoon ray "
-    "road rocket rose sea seal shark shrew skunk skyscraper snail snake spider squirrel "
-    "streetcar sunflower sweet_pepper table tank telephone television tiger tractor train "
-    "trout tulip turtle wardrobe whale willow_tree wolf woman worm";
+    "apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus "
+    "butterfly camel can castle caterpillar cattle chair chimpanzee clock cloud cockroach couch "
+    "crab crocodile cup dinosaur dolphin elephant flatfish forest fox girl hamster house kangaroo "
+    "keyboard lamp lawn_mower leopard lion lizard lobster man maple_tree motorcycle mountain mouse "
+    "mushroom oak_tree orange orchid otter palm_tree pear pickup_truck pine_tree plain plate poppy "
+    "porcupine possum rabbit raccoon ray road rocket rose sea seal shark shrew skunk skyscraper "
+    "snail snake spider squirrel streetcar sunflower sweet_pepper table tank telephone television "
+    "tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm";
 constexpr std::string_view kCoarse =
     "aquatic_mammals fish flowers food_containers fruit_and_vegetables "
     "household_electrical_devices household_furniture insects large_carnivores "
-    "large_man-made_outdoor_things large_natural_outdoor_scenes "
-    "large_omnivores_and_herbivores medium_mammals non-insect_invertebrates people "
-    "reptiles small_mammals trees vehicles_1 vehicles_2";
+    "large_man-made_outdoor_things large_natural_outdoor_scenes large_omnivores_and_herbivores "
+    "medium_mammals non-insect_invertebrates people reptiles small_mammals trees vehicles_1 "
+    "vehicles_2";
 
 /// A version of the files: how a record begins, and what its classes are called.
 struct Version {
@@ -108,9 +107,8 @@ KnownDataset cifar100(const Version& version, std::string name, std::string clas
       .train_files = {"train.bin"},
       .test_files = {"test.bin"},
       .how_to_get =
-          "download cifar-100-binary.tar.gz from "
-          "https://www.cs.toronto.edu/~kriz/cifar.html and unpack it; the directory "
-          "is cifar-100-binary",
+          "download cifar-100-binary.tar.gz from https://www.cs.toronto.edu/~kriz/cifar.html and "
+          "unpack it; the directory is cifar-100-binary",
       .statistics = {.mean = {0.5071f, 0.4865f, 0.4409f}, .deviation = {0.2673f, 0.2564f, 0.2762f}},
       .transforms = {"image: divide 255, normalise"},
       .open_file = [&version](const fs::path& file, const ClassLimit& limit) {

@@ -29,10 +29,9 @@ void check_labels(std::span<const uint8_t> labels, const Classes& classes,
         fmt::format("{}, expected 0 to {}: if the file holds more classes, set data.classes = {}; "
                     "otherwise it is damaged or of another format",
                     found, count - 1, needed));
-  throw ConfigError(
-      fmt::format("{}, but {} = {} allows 0 to {}: the largest label needs {} = {}, or correct the "
-                  "file",
-                  found, classes.key, count, count - 1, classes.key, needed));
+  throw ConfigError(fmt::format(
+      "{}, but {} = {} allows 0 to {}: the largest label needs {} = {}, or correct the file", found,
+      classes.key, count, count - 1, classes.key, needed));
 }
 
 void StoredImages::append(Segment segment) {

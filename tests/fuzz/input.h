@@ -1,12 +1,11 @@
 #pragma once
-// Makes files of bytes, and defines which errors are answers.
+// Makes files of bytes.
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "tests/fuzz/targets.h"
-#include "tutti/base/error.h"
 #include "tutti/base/scratch_directory.h"
 
 namespace tutti::fuzz {
@@ -16,14 +15,6 @@ namespace tutti::fuzz {
 inline std::filesystem::path as_file(const std::string& name, Bytes bytes) {
   static const ScratchDirectory scratch;
   return scratch.write(name, bytes);
-}
-
-template <class Parse>
-void answer(Parse parse) {
-  try {
-    parse();
-  } catch (const IoError&) {
-  } catch (const ConfigError&) {}
 }
 
 }  // namespace tutti::fuzz

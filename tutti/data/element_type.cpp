@@ -1,10 +1,10 @@
 #include "tutti/data/element_type.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 #include "tutti/base/error.h"
@@ -19,19 +19,10 @@ struct ElementRow {
   std::string_view name;
   size_t bytes;
 };
-constexpr std::array<ElementRow, kElementTypes> kElementRows = {{{"bool", 1},
-                                                                 {"i8", 1},
-                                                                 {"u8", 1},
-                                                                 {"i16", 2},
-                                                                 {"u16", 2},
-                                                                 {"i32", 4},
-                                                                 {"u32", 4},
-                                                                 {"i64", 8},
-                                                                 {"u64", 8},
-                                                                 {"f16", 2},
-                                                                 {"bf16", 2},
-                                                                 {"f32", 4},
-                                                                 {"f64", 8}}};
+constexpr ElementRow kElementRows[] = {{"bool", 1}, {"i8", 1},  {"u8", 1},  {"i16", 2}, {"u16", 2},
+                                       {"i32", 4},  {"u32", 4}, {"i64", 8}, {"u64", 8}, {"f16", 2},
+                                       {"bf16", 2}, {"f32", 4}, {"f64", 8}};
+static_assert(std::size(kElementRows) == kElementTypes);
 
 template <class T>
 void convert_elements(const void* values, int64_t count, float* out) {
@@ -56,8 +47,8 @@ std::string_view name_of(ElementType type) { return kElementRows[static_cast<siz
 
 bool element_type_of(std::string_view name, ElementType& type) {
   const auto row = std::ranges::find(kElementRows, name, &ElementRow::name);
-  if (row == kElementRows.end()) return false;
-  type = static_cast<ElementType>(row - kElementRows.begin());
+  if (row == std::end(kElementRows)) return false;
+  type = static_cast<ElementType>(row - std::begin(kElementRows));
   return true;
 }
 

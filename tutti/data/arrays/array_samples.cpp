@@ -3,9 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <type_traits>
 
 #include "tutti/base/log.h"
 #include "tutti/data/arrays/climate_values.h"
@@ -116,15 +113,7 @@ class SourceReader {
     if (!missing || source_.decoded) return;
     if (type == ElementType::f16)
       refuse("holds f16, in which missing values cannot be replaced: convert it to f32");
-    if (!is_integer(type)) return;
-    bool fits = *missing == std::floor(*missing);
-    with_elements(type, nullptr, [&](const auto* x) {
-      using T = std::remove_cvref_t<decltype(*x)>;
-      if constexpr (std::is_integral_v<T>)
-        fits = fits && *missing >= static_cast<double>(std::numeric_limits<T>::lowest()) &&
-               *missing <= static_cast<double>(std::numeric_limits<T>::max());
-    });
-    if (!fits)
+    if (!stored_number(type, *missing))
       refuse(fmt::format("holds {}, which cannot be 'missing {}'", name_of(type), *missing));
   }
 

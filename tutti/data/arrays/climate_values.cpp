@@ -10,20 +10,6 @@
 namespace tutti::data {
 namespace {
 
-/// Converts to a value of the array's type; nothing if the type cannot hold it.
-std::optional<double> stored_number(ElementType type, double value) {
-  if (type == ElementType::f32) return static_cast<double>(static_cast<float>(value));
-  if (!is_integer(type)) return value;
-  bool holds = value == std::floor(value);
-  with_elements(type, nullptr, [&](const auto* x) {
-    using T = std::remove_cvref_t<decltype(*x)>;
-    if constexpr (std::is_integral_v<T>)
-      holds = holds && value >= static_cast<double>(std::numeric_limits<T>::lowest()) &&
-              value <= static_cast<double>(std::numeric_limits<T>::max());
-  });
-  return holds ? std::optional(value) : std::nullopt;
-}
-
 /// Returns an attribute's numbers as values of the array; empty if one does not fit its type.
 std::vector<double> stored_numbers(const ArrayInfo& info, const char* name) {
   const auto found = info.attributes.find(name);
@@ -66,6 +52,19 @@ T number_as(double x) {
 }
 
 }  // namespace
+
+std::optional<double> stored_number(ElementType type, double value) {
+  if (type == ElementType::f32) return static_cast<double>(static_cast<float>(value));
+  if (!is_integer(type)) return value;
+  bool holds = value == std::floor(value);
+  with_elements(type, nullptr, [&](const auto* x) {
+    using T = std::remove_cvref_t<decltype(*x)>;
+    if constexpr (std::is_integral_v<T>)
+      holds = holds && value >= static_cast<double>(std::numeric_limits<T>::lowest()) &&
+              value <= static_cast<double>(std::numeric_limits<T>::max());
+  });
+  return holds ? std::optional(value) : std::nullopt;
+}
 
 bool ValueCoding::is_missing(double stored) const {
   return std::isnan(stored) || stored < least || stored > most ||

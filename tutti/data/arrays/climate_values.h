@@ -36,6 +36,9 @@ struct ValueCoding {
 /// are rounded to their type, while netCDF4-python ignores those that rounding changes.
 ValueCoding value_coding(const ArrayInfo& info);
 
+/// Converts to a value of the array's type; nothing if the type cannot hold it.
+std::optional<double> stored_number(ElementType type, double value);
+
 /// Returns the attributes that value_coding() ignores, for a warning like netCDF4-python's.
 std::vector<std::string> passed_over(const ArrayInfo& info);
 

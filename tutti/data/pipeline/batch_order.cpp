@@ -9,7 +9,7 @@
 namespace tutti::data {
 
 TrainingOrder::TrainingOrder(const Sampler& sampler, const TrainingStart& start)
-    : sampler_(sampler), first_step_(start.epoch * sampler.steps_per_epoch() + start.step),
+    : SampledOrder(sampler), first_step_(start.epoch * sampler.steps_per_epoch() + start.step),
       first_replica_(start.first_replica), replicas_(start.replicas) {
   CHECK(start.epoch >= 0 && start.step >= 0, "epoch {} step {}", start.epoch, start.step);
   CHECK(
@@ -26,10 +26,6 @@ BatchId TrainingOrder::id(int64_t k) const {
                        .replica = first_replica_ + static_cast<int>(k % replicas_)},
           .count = capacity(),
           .augment = true};
-}
-
-void TrainingOrder::indices(int64_t k, int64_t first, std::span<int64_t> out) const {
-  sampler_.indices(id(k).position, first, out);
 }
 
 void DealtOrder::add(const Position& position) {
@@ -52,10 +48,6 @@ BatchId DealtOrder::id(int64_t k) const {
   return {.position = dealt_[static_cast<size_t>(k - forgotten_)],
           .count = capacity(),
           .augment = true};
-}
-
-void DealtOrder::indices(int64_t k, int64_t first, std::span<int64_t> out) const {
-  sampler_.indices(id(k).position, first, out);
 }
 
 EvaluationOrder::EvaluationOrder(const Range& range, int64_t batch) : range_(range), batch_(batch) {

@@ -38,38 +38,43 @@ struct TrainingStart {
   int replicas = 1;
 };
 
-/// An endless order: each step has one batch per local replica, in the order of replicas, epoch
-/// after epoch, with augmentation.
-class TrainingOrder final : public BatchOrder {
+/// An order of a sampler's batches, with augmentation. `sampler` must outlive it.
+class SampledOrder : public BatchOrder {
  public:
-  /// `sampler` must outlive this.
+  explicit SampledOrder(const Sampler& sampler) : sampler_(sampler) {}
+  int64_t capacity() const override { return sampler_.spec().local_batch; }
+  void indices(int64_t k, int64_t first, std::span<int64_t> out) const override {
+    sampler_.indices(id(k).position, first, out);
+  }
+
+ protected:
+  const Sampler& sampler_;
+};
+
+/// An endless order: each step has one batch per local replica, in the order of replicas, epoch
+/// after epoch.
+class TrainingOrder final : public SampledOrder {
+ public:
   TrainingOrder(const Sampler& sampler, const TrainingStart& start);
   int64_t batches() const override;
-  int64_t capacity() const override { return sampler_.spec().local_batch; }
   BatchId id(int64_t k) const override;
-  void indices(int64_t k, int64_t first, std::span<int64_t> out) const override;
 
  private:
-  const Sampler& sampler_;
   int64_t first_step_;  // counted from epoch 0
   int first_replica_, replicas_;
 };
 
 /// An order of training batches that are dealt out one after another.
-class DealtOrder final : public BatchOrder {
+class DealtOrder final : public SampledOrder {
  public:
-  /// `sampler` must outlive this. A batch's number is not asked for any more once `kept` further
-  /// batches were added.
-  DealtOrder(const Sampler& sampler, int64_t kept) : sampler_(sampler), kept_(kept) {}
+  /// A batch's number is not asked for any more once `kept` further batches were added.
+  DealtOrder(const Sampler& sampler, int64_t kept) : SampledOrder(sampler), kept_(kept) {}
   /// Appends the next batch.
   void add(const Position& position);
   int64_t batches() const override;
-  int64_t capacity() const override { return sampler_.spec().local_batch; }
   BatchId id(int64_t k) const override;
-  void indices(int64_t k, int64_t first, std::span<int64_t> out) const override;
 
  private:
-  const Sampler& sampler_;
   const int64_t kept_;
   mutable std::mutex mutex_;
   std::deque<Position> dealt_;  // the last positions added

@@ -32,6 +32,15 @@ KnownDataset idx_set(std::string name, std::string description, std::string how_
           .transforms = kImage};
 }
 
+/// Adds the files of a set whose parts have a pattern each, their name and `pattern`.
+KnownDataset in_parts(const std::string& pattern, KnownDataset set) {
+  set.train_files.insert(set.train_files.begin(), "train" + pattern);
+  set.validation_files = {"validation" + pattern};
+  set.test_files = {"test" + pattern};
+  set.test_files_may_lack = true;
+  return set;
+}
+
 bool is_digit(char c) { return '0' <= c && c <= '9'; }
 
 /// Says whether the name equals `pattern` except for digits.
@@ -84,120 +93,98 @@ std::vector<KnownDataset> all_sets() {
        .statistics = images({0.2398f}, {0.1710f}),
        .transforms = kImage,
        .can_be_generated = true},
-      {.name = "cosmoflow",
-       .description = "MLPerf HPC's CosmoFlow: volumes of dark matter at four times, x i16 "
-                      "[S, S, S, 4], and the four numbers of their universe, y f32 [4]; one "
-                      "TFRecord a sample, plain or gzip",
-       .train_files = {"train/*.tfrecord"},
-       .validation_files = {"validation/*.tfrecord"},
-       .test_files = {"test/*.tfrecord"},
-       .test_files_may_lack = true,
-       .how_to_get = "generate it ('tutti data generate cosmoflow FOLDER' and flags for its size), "
-                     "or see https://portal.nersc.gov/project/m3363/",
-       .transforms = {"x: permute 3 0 1 2, log1p"},
-       .can_be_generated = true,
-       .published = "https://portal.nersc.gov/project/m3363/",
-       .generated_file = "univ_00000000.tfrecord"},
-      {.name = "deepcam",
-       .description = "MLPerf HPC's DeepCAM: 16 fields of an atmosphere, data f32 [H, W, 16], and "
-                      "the classes of its cells, labels [H, W]; one HDF5 file a sample, and "
-                      "stats.h5",
-       .classes = 3,
-       .train_files = {"train/*.h5", "stats.h5"},
-       .validation_files = {"validation/*.h5"},
-       .test_files = {"test/*.h5"},
-       .test_files_may_lack = true,
-       .how_to_get = "generate it ('tutti data generate deepcam FOLDER' and flags for its size), "
-                     "or see https://github.com/mlcommons/hpc",
-       .transforms = {"data: permute 2 0 1, min-max"},
-       .can_be_generated = true,
-       .published = "https://github.com/mlcommons/hpc",
-       .generated_file = "data-00000000.h5"},
-      {.name = "imagenet",
-       .description = "photographs of any size, JPEG and PNG, in class folders or tar shards: "
-                      "ImageNet's 1,281,167 + 50,000 of 1000 classes (Russakovsky et al. 2015), or "
-                      "your own",
-       .train_files = {"train/*/*.jpg"},
-       .validation_files = {"validation/*/*.jpg"},
-       .test_files = {"test/*/*.jpg"},
-       .test_files_may_lack = true,
-       .how_to_get = "sort images into folders train/CLASS and validation/CLASS (ImageNet's: see "
-                     "https://image-net.org/download.php), or make pictures ('tutti data generate "
-                     "imagenet FOLDER' and flags for their size)",
-       .statistics = images({0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}),
-       .transforms = {"image: resized-crop 224, flip x, divide 255, normalise"},
-       .can_be_generated = true,
-       .published = "https://image-net.org/download.php",
-       .generated_file = "img_00000000.jpg"},
-      {.name = "neurons",
-       .description = "volumes of neurons: the image, raw [Z, Y, X], and the number of the object "
-                      "of each voxel, labels [Z, Y, X]; HDF5, npz or any array file",
-       .train_files = {"train/*.h5"},
-       .validation_files = {"validation/*.h5"},
-       .test_files = {"test/*.h5"},
-       .test_files_may_lack = true,
-       .how_to_get = "generate it ('tutti data generate neurons FOLDER'), or name files of your "
-                     "own in data.train_files and data.validation_files",
-       .transforms = {"image: symmetries x y z, normalise mean 128 std 33",
-                      "label: symmetries x y z, multiply 0.9, add 0.05", "seed: symmetries x y z"},
-       .can_be_generated = true,
-       .generated_file = "volume-000.h5"},
-      {.name = "cbed",
-       .description = "electron diffraction: simulated patterns of a focused probe on crystals, "
-                      "image f16 [1, S, S], with the class of nine structures, parameters f32 [4] "
-                      "(two tilts, thickness, strain) and the potential f16 [1, S, S]",
-       .classes = 9,
-       .train_files = {"train/*.h5"},
-       .validation_files = {"validation/*.h5"},
-       .test_files = {"test/*.h5"},
-       .test_files_may_lack = true,
-       .how_to_get = "generate it ('tutti data generate cbed FOLDER' and flags for its optics)",
-       .transforms = {"image: log1p"},
-       .can_be_generated = true},
-      {.name = "stem",
-       .description = "electron microscopy: simulated dark-field images of crystals' columns of "
-                      "atoms, image f16 [1, S, S], with the class of ten structures, the mask "
-                      "columns u8 [S, S] and the image without noise, clean f16 [1, S, S]",
-       .classes = 10,
-       .train_files = {"train/*.h5"},
-       .validation_files = {"validation/*.h5"},
-       .test_files = {"test/*.h5"},
-       .test_files_may_lack = true,
-       .how_to_get = "generate it ('tutti data generate stem FOLDER' and flags for its optics)",
-       .transforms = {},
-       .can_be_generated = true},
-      {.name = "clicks",
-       .description = "click logs as text: numbers, categories by the rows of their tables, and "
-                      "whether it was clicked; Criteo's (Kaggle and day files) and Avazu's",
-       .train_files = {"train/*.txt"},
-       .validation_files = {"validation/*.txt"},
-       .test_files = {"test/*.txt"},
-       .test_files_may_lack = true,
-       .how_to_get = "generate it ('tutti data generate clicks FOLDER'), or name logs of your own, "
-                     "unpacked, in data.train_files and data.validation_files",
-       .transforms = {"dense: clip 0 1e9, log1p"},
-       .can_be_generated = true,
-       .generated_file = "clicks-00000.txt"},
-      {.name = "text",
-       .description = "text files, UTF-8 or any bytes, by characters or bytes: windows of tokens, "
-                      "tokens i32 [T], and what follows each, next i32 [T]",
-       .train_files = {"train*.txt"},
-       .validation_files = {"validation*.txt"},
-       .test_files = {"test*.txt"},
-       .test_files_may_lack = true,
-       .how_to_get = "write it ('tutti data generate text FOLDER'), or name files of your own, "
-                     "unpacked, in data.train_files",
-       .transforms = {},
-       .can_be_generated = true},
-      {.name = "tokens",
-       .description = "token files that 'tutti data tokenize' has written, in the same windows; "
-                      "with documents also segments i32 [T]",
-       .train_files = {"train-*.tokens"},
-       .validation_files = {"validation-*.tokens"},
-       .test_files = {"test-*.tokens"},
-       .test_files_may_lack = true,
-       .how_to_get = "make them of texts with 'tutti data tokenize TEXT --to FOLDER'",
-       .transforms = {}},
+      in_parts("/*.tfrecord",
+               {.name = "cosmoflow",
+                .description = "MLPerf HPC's CosmoFlow: volumes of dark matter at four times, x "
+                               "i16 [S, S, S, 4], and the four numbers of their universe, y f32 "
+                               "[4]; one TFRecord a sample, plain or gzip",
+                .how_to_get = "generate it ('tutti data generate cosmoflow FOLDER' and flags for "
+                              "its size), or see https://portal.nersc.gov/project/m3363/",
+                .transforms = {"x: permute 3 0 1 2, log1p"},
+                .can_be_generated = true,
+                .published = "https://portal.nersc.gov/project/m3363/",
+                .generated_file = "univ_00000000.tfrecord"}),
+      in_parts("/*.h5",
+               {.name = "deepcam",
+                .description =
+                    "MLPerf HPC's DeepCAM: 16 fields of an atmosphere, data f32 [H, W, 16], and "
+                    "the classes of its cells, labels [H, W]; one HDF5 file a sample, and stats.h5",
+                .classes = 3,
+                .train_files = {"stats.h5"},
+                .how_to_get = "generate it ('tutti data generate deepcam FOLDER' and flags for its "
+                              "size), or see https://github.com/mlcommons/hpc",
+                .transforms = {"data: permute 2 0 1, min-max"},
+                .can_be_generated = true,
+                .published = "https://github.com/mlcommons/hpc",
+                .generated_file = "data-00000000.h5"}),
+      in_parts(
+          "/*/*.jpg",
+          {.name = "imagenet",
+           .description =
+               "photographs of any size, JPEG and PNG, in class folders or tar shards: ImageNet's "
+               "1,281,167 + 50,000 of 1000 classes (Russakovsky et al. 2015), or your own",
+           .how_to_get = "sort images into folders train/CLASS and validation/CLASS (ImageNet's: "
+                         "see https://image-net.org/download.php), or make pictures ('tutti data "
+                         "generate imagenet FOLDER' and flags for their size)",
+           .statistics = images({0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}),
+           .transforms = {"image: resized-crop 224, flip x, divide 255, normalise"},
+           .can_be_generated = true,
+           .published = "https://image-net.org/download.php",
+           .generated_file = "img_00000000.jpg"}),
+      in_parts(
+          "/*.h5",
+          {.name = "neurons",
+           .description = "volumes of neurons: the image, raw [Z, Y, X], and the number of the "
+                          "object of each voxel, labels [Z, Y, X]; HDF5, npz or any array file",
+           .how_to_get = "generate it ('tutti data generate neurons FOLDER'), or name files of "
+                         "your own in data.train_files and data.validation_files",
+           .transforms = {"image: symmetries x y z, normalise mean 128 std 33",
+                          "label: symmetries x y z, multiply 0.9, add 0.05",
+                          "seed: symmetries x y z"},
+           .can_be_generated = true,
+           .generated_file = "volume-000.h5"}),
+      in_parts(
+          "/*.h5",
+          {.name = "cbed",
+           .description =
+               "electron diffraction: simulated patterns of a focused probe on crystals, image f16 "
+               "[1, S, S], with the class of nine structures, parameters f32 [4] (two tilts, "
+               "thickness, strain) and the potential f16 [1, S, S]",
+           .classes = 9,
+           .how_to_get = "generate it ('tutti data generate cbed FOLDER' and flags for its optics)",
+           .transforms = {"image: log1p"},
+           .can_be_generated = true}),
+      in_parts(
+          "/*.h5",
+          {.name = "stem",
+           .description = "electron microscopy: simulated dark-field images of crystals' columns "
+                          "of atoms, image f16 [1, S, S], with the class of ten structures, the "
+                          "mask columns u8 [S, S] and the image without noise, clean f16 [1, S, S]",
+           .classes = 10,
+           .how_to_get = "generate it ('tutti data generate stem FOLDER' and flags for its optics)",
+           .can_be_generated = true}),
+      in_parts(
+          "/*.txt",
+          {.name = "clicks",
+           .description = "click logs as text: numbers, categories by the rows of their tables, "
+                          "and whether it was clicked; Criteo's (Kaggle and day files) and Avazu's",
+           .how_to_get = "generate it ('tutti data generate clicks FOLDER'), or name logs of your "
+                         "own, unpacked, in data.train_files and data.validation_files",
+           .transforms = {"dense: clip 0 1e9, log1p"},
+           .can_be_generated = true,
+           .generated_file = "clicks-00000.txt"}),
+      in_parts("*.txt",
+               {.name = "text",
+                .description = "text files, UTF-8 or any bytes, by characters or bytes: windows of "
+                               "tokens, tokens i32 [T], and what follows each, next i32 [T]",
+                .how_to_get = "write it ('tutti data generate text FOLDER'), or name files of your "
+                              "own, unpacked, in data.train_files",
+                .can_be_generated = true}),
+      in_parts("-*.tokens",
+               {.name = "tokens",
+                .description = "token files that 'tutti data tokenize' has written, in the same "
+                               "windows; with documents also segments i32 [T]",
+                .how_to_get = "make them of texts with 'tutti data tokenize TEXT --to FOLDER'"}),
       {.name = "token-pairs",
        .description = "documents of two texts as token files, one to be made from the other: "
                       "source i32 [T], tokens i32 [T] and next i32 [T], -1 behind their ends",
@@ -208,7 +195,6 @@ std::vector<KnownDataset> all_sets() {
        .how_to_get = "generate it ('tutti data generate token-pairs FOLDER'), or make both of "
                      "texts with as many documents: 'tutti data tokenize TEXT --separator WORD "
                      "--to FOLDER/source', and FOLDER/target",
-       .transforms = {},
        .can_be_generated = true},
       {.name = "arrays",
        .description = "files of your own: NumPy, HDF5, NetCDF, TIFF, TFRecord, raw arrays; "
@@ -216,8 +202,7 @@ std::vector<KnownDataset> all_sets() {
        .train_files = {"data.train_files"},
        .test_files = {"data.validation_files", "data.test_files"},
        .how_to_get =
-           "'tutti data inspect PATH' shows what is in them and a configuration to start from",
-       .transforms = {}},
+           "'tutti data inspect PATH' shows what is in them and a configuration to start from"},
   };
   sets.insert(sets.end(), others.begin(), others.end());
   return sets;

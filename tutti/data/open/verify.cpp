@@ -110,17 +110,25 @@ FileReport report_on(const fs::path& path, const Digests& digests, Read read) {
   return report;
 }
 
-FileReport report_on_images(const KnownDataset& known, const fs::path& path, const Digests& digests,
-                            const ClassLimit& limit) {
-  return report_on(path, digests,
-                   [&](FileReport& report) { read_images(known.open_file(path, limit), report); });
-}
-
-FileReport report_on_lattices(const fs::path& path, const Digests& digests,
-                              const ClassLimit& limit) {
-  return report_on(path, digests, [&](FileReport& report) {
-    read_images(*open_lattices_file(path, limit), report);
-  });
+/// Reads a set of images in few files of known names, or the one file that `dir` names. Each of the
+/// files must be there, but for lattices, of which one is enough.
+void verify_known_files(const KnownDataset& known, const fs::path& dir, const Digests& digests,
+                        const ClassLimit& limit, VerifyReport& report) {
+  std::vector<fs::path> files;
+  if (is_file(dir)) files.push_back(dir);
+  for (const auto& names : {known.train_files, known.test_files})
+    for (const std::string& name : names)
+      if (!is_file(dir) && (known.open_file || is_there(dir / name))) files.push_back(dir / name);
+  for (const fs::path& path : files)
+    report.files.push_back(report_on(path, digests, [&](FileReport& file) {
+      if (known.open_file)
+        read_images(known.open_file(path, limit), file);
+      else
+        read_images(*open_lattices_file(path, limit), file);
+    }));
+  if (files.empty())
+    report.files.push_back(
+        {.file = dir, .problem = fmt::format("{}: no lattices file in it", dir.string())});
 }
 
 void read_labels(const fs::path& path, const Classes& classes, FileReport& report) {
@@ -241,25 +249,29 @@ void verify_images(const fs::path& dir, std::string_view part, const ClassLimit&
   }
 }
 
-/// Reads each log up to its first bad line.
-void verify_clicks(const fs::path& dir, const Digests& digests, VerifyReport& report) {
+/// Reads the files of each part that lie there: `entry` behind a part's name leads to them.
+void verify_parts(const fs::path& dir, const char* entry, const Digests& digests,
+                  void (*read)(FileReport& file), VerifyReport& report) {
   for (const std::string_view part : {"train", "validation", "test"}) {
     std::error_code unknown;
     if (part != "train" && !fs::is_directory(dir / part, unknown)) continue;
     try {
-      for (const fs::path& log : listed_files({fmt::format("{}/*", part)}, dir, "DIR"))
-        report.files.push_back(report_on(log, digests, [&](FileReport& file) {
-          const ClickSet set({.files = {log}});
-          Sample sample(set.fields());
-          file.class_counts.resize(2);
-          for (; file.records < set.size(); ++file.records) {
-            set.read(file.records, sample);
-            ++file.class_counts[*static_cast<const uint8_t*>(sample.at(1))];
-          }
-        }));
+      for (const fs::path& file : listed_files({fmt::format("{}{}", part, entry)}, dir, "DIR"))
+        report.files.push_back(report_on(file, digests, read));
     } catch (const Error& error) {
       report.files.push_back({.file = dir / part, .problem = error.what()});
     }
+  }
+}
+
+/// Reads a log up to its first bad line.
+void read_clicks(FileReport& log) {
+  const ClickSet set({.files = {log.file}});
+  Sample sample(set.fields());
+  log.class_counts.resize(2);
+  for (; log.records < set.size(); ++log.records) {
+    set.read(log.records, sample);
+    ++log.class_counts[*static_cast<const uint8_t*>(sample.at(1))];
   }
 }
 
@@ -293,21 +305,10 @@ void verify_texts(const KnownDataset& known, const fs::path& dir, const Digests&
          .problem = fmt::format("{}: no {} in it", dir.string(), known.train_files.front())});
 }
 
-/// Reads volumes with the arrays that training uses by default; their objects count as records.
-void verify_volumes(const fs::path& dir, const Digests& digests, VerifyReport& report) {
-  for (const std::string_view part : {"train", "validation", "test"}) {
-    std::error_code unknown;
-    if (part != "train" && !fs::is_directory(dir / part, unknown)) continue;
-    try {
-      for (const fs::path& path : listed_files({std::string(part)}, dir, "DIR"))
-        report.files.push_back(report_on(path, digests, [&](FileReport& file) {
-          const Volume volume = read_volume(path, {});
-          file.records = volume.labels.empty() ? 0 : *std::ranges::max_element(volume.labels);
-        }));
-    } catch (const Error& error) {
-      report.files.push_back({.file = dir / part, .problem = error.what()});
-    }
-  }
+/// Reads the arrays of a volume that training uses by default; its objects count as records.
+void read_objects(FileReport& file) {
+  const Volume volume = read_volume(file.file, {});
+  file.records = volume.labels.empty() ? 0 : *std::ranges::max_element(volume.labels);
 }
 
 }  // namespace
@@ -318,26 +319,11 @@ VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_
     throw ConfigError("files of your own have no known form: 'tutti data inspect PATH' reads them");
   const ClassLimit limit{.count = classes, .key = "--classes"};
   VerifyReport report;
-  const bool one_file = is_file(dir);
-  const Digests digests = read_digests(one_file ? dir.parent_path() : dir);
-  if (known.open_file && one_file) {
-    report.files.push_back(report_on_images(known, dir, digests, limit));
-  } else if (known.open_file) {
-    for (const auto& files : {known.train_files, known.test_files})
-      for (const std::string& file : files)
-        report.files.push_back(report_on_images(known, dir / file, digests, limit));
-  } else if (name == "lattices" && one_file) {
-    report.files.push_back(report_on_lattices(dir, digests, limit));
-  } else if (name == "lattices") {
-    for (const auto& files : {known.train_files, known.test_files})
-      for (const std::string& file : files)
-        if (is_there(dir / file))
-          report.files.push_back(report_on_lattices(dir / file, digests, limit));
-    if (report.files.empty())
-      report.files.push_back(
-          {.file = dir, .problem = fmt::format("{}: no lattices file in it", dir.string())});
+  const Digests digests = read_digests(is_file(dir) ? dir.parent_path() : dir);
+  if (known.open_file || name == "lattices") {
+    verify_known_files(known, dir, digests, limit, report);
   } else if (name == "neurons") {
-    verify_volumes(dir, digests, report);
+    verify_parts(dir, "", digests, read_objects, report);
   } else if (name == "imagenet") {
     for (const std::string_view part : {"train", "validation", "test"})
       if (part == "train" || image_source(dir, part).found())
@@ -345,7 +331,7 @@ VerifyReport verify_dataset(const std::string& name, const fs::path& dir, int64_
   } else if (name == "text" || name == "tokens" || name == "token-pairs") {
     verify_texts(known, dir, digests, report);
   } else if (name == "clicks") {
-    verify_clicks(dir, digests, report);
+    verify_parts(dir, "/*", digests, read_clicks, report);
   } else if (is_sample_set(name)) {
     for (const std::string_view part : {"train", "validation", "test"})
       if (part != "test" || is_there(dir / part)) verify_samples(name, dir, part, digests, report);

@@ -21,6 +21,11 @@ namespace tutti::data {
 
 using Bytes = std::vector<uint8_t>;
 
+/// Returns a file of the fuzzers' corpus.
+inline std::filesystem::path corpus_file(const std::string& name) {
+  return std::filesystem::path(TUTTI_SOURCE_DIR) / "tests/fuzz/corpus" / name;
+}
+
 inline Bytes read_all(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -64,6 +69,13 @@ void expect_config_error(Call call, const std::vector<std::string>& parts) {
   expect_error<ConfigError>(call, parts);
 }
 
+/// Returns whether `part` is in `text` exactly once.
+inline testing::AssertionResult has_once(std::string_view text, std::string_view part) {
+  const size_t first = text.find(part);
+  if (first != text.npos && first == text.rfind(part)) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "'" << part << "' is not once in: " << text;
+}
+
 /// While it lives, this process may have at most `most` files open.
 class FewFiles {
  public:
@@ -81,17 +93,22 @@ class FewFiles {
   rlimit before_{};
 };
 
+/// Reads a field of a sample.
+template <class T>
+std::vector<T> values_of(const Dataset& set, int64_t index, const std::string& field) {
+  Sample sample(set.fields());
+  set.read(index, sample);
+  const auto* x = static_cast<const T*>(sample.at(field_index(set, field)));
+  return {x, x + field_named(set, field).elements()};
+}
+
 /// One sample of StoredImages.
 struct ReadImage {
   Bytes pixels;
   int label;
 };
 inline ReadImage read_image(const Dataset& set, int64_t index) {
-  Sample sample(set.fields());
-  set.read(index, sample);
-  const auto* pixels = static_cast<const uint8_t*>(sample.at(field_index(set, "image")));
-  return {Bytes(pixels, pixels + field_named(set, "image").bytes()),
-          *static_cast<const uint8_t*>(sample.at(field_index(set, "label")))};
+  return {values_of<uint8_t>(set, index, "image"), values_of<uint8_t>(set, index, "label")[0]};
 }
 
 }  // namespace tutti::data

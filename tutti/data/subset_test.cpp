@@ -7,23 +7,19 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"
+#include "tutti/data/made_set.h"
 
 namespace tutti::data {
 namespace {
 
 /// Sample i is the number i.
-class Numbers final : public Dataset {
+class Numbers : public MadeSet {
  public:
-  explicit Numbers(int64_t size) : size_(size) {}
-  int64_t size() const override { return size_; }
-  const std::vector<Field>& fields() const override { return fields_; }
-  void read(int64_t index, Sample& sample) const override {
-    *static_cast<int32_t*>(sample.own(0)) = static_cast<int32_t>(index);
-  }
-
- private:
-  int64_t size_;
-  std::vector<Field> fields_ = {{.name = "x", .element = ElementType::i32}};
+  explicit Numbers(int64_t size)
+      : MadeSet(size, {{.name = "x", .element = ElementType::i32}},
+                [](int64_t index, Sample& sample) {
+                  *static_cast<int32_t*>(sample.own(0)) = static_cast<int32_t>(index);
+                }) {}
 };
 
 std::vector<int32_t> numbers_of_samples(const Dataset& set) {
@@ -51,17 +47,12 @@ TEST(Subset, ACutHasEachSampleInOnePartAndKeepsTheirOrder) {
 
 // A prediction file says this about its rows.
 TEST(Subset, KnowsWhereItsSamplesComeFrom) {
-  class InFiles final : public Dataset {
+  class InFiles final : public Numbers {
    public:
-    int64_t size() const override { return numbers_.size(); }
-    const std::vector<Field>& fields() const override { return numbers_.fields(); }
-    void read(int64_t index, Sample& sample) const override { numbers_.read(index, sample); }
+    using Numbers::Numbers;
     std::vector<SamplesOfFile> files() const override { return {{"a.h5", 4}, {"b.h5", 6}}; }
-
-   private:
-    Numbers numbers_{10};
   };
-  const ValidationCut cut = cut_validation(std::make_unique<InFiles>(), 4, 7);
+  const ValidationCut cut = cut_validation(std::make_unique<InFiles>(10), 4, 7);
   const SampleOrigins origins = cut.validation->origins();
   const std::vector<int32_t> held = numbers_of_samples(*cut.validation);
   EXPECT_EQ(origins.number, (std::vector<int64_t>(held.begin(), held.end())));
@@ -96,18 +87,13 @@ TEST(Subset, AShareIsAFractionOrACount) {
 TEST(Subset, BothPartsNeedSamples) {
   EXPECT_THROW(cut_validation(std::make_unique<Numbers>(5), 0, 1), ConfigError);
   EXPECT_THROW(cut_validation(std::make_unique<Numbers>(5), 5, 1), ConfigError);
-  class Alone final : public Dataset {
+  class Alone final : public Numbers {
    public:
-    int64_t size() const override { return 1; }
-    const std::vector<Field>& fields() const override { return numbers_.fields(); }
-    void read(int64_t index, Sample& sample) const override { numbers_.read(index, sample); }
+    using Numbers::Numbers;
     std::string how() const override { return "each file is one sample"; }
-
-   private:
-    Numbers numbers_{1};
   };
   EXPECT_TRUE(throws<ConfigError>({"the 1 training sample (each file is one sample): "},
-                                  [&] { cut_validation(std::make_unique<Alone>(), 1, 1); }));
+                                  [&] { cut_validation(std::make_unique<Alone>(1), 1, 1); }));
 }
 
 }  // namespace

@@ -19,9 +19,7 @@ std::filesystem::path images_file(const ScratchDirectory& scratch, const std::st
   std::vector<int64_t> labels(static_cast<size_t>(count));
   for (size_t i = 0; i < labels.size(); ++i) labels[i] = (first + static_cast<int64_t>(i)) % 3;
   write_hdf5(scratch.path() / name,
-             std::vector<ArrayRef>{array_ref("images", ElementType::f32, {count, 2, 3}, images),
-                                   array_ref("labels", ElementType::i64, {count}, labels)},
-             {});
+             {array_ref("images", {count, 2, 3}, images), array_ref("labels", {count}, labels)});
   return scratch.path() / name;
 }
 
@@ -46,10 +44,7 @@ TEST(ArraySet, EachFileIsOneSampleWhereNothingCounts) {
     const auto x = rising<int16_t>(24, i);
     const std::vector<float> y = {static_cast<float>(i), 1};
     files.push_back(scratch.path() / fmt::format("{}.h5", i));
-    write_hdf5(files.back(),
-               std::vector<ArrayRef>{array_ref("x", ElementType::i16, {2, 3, 4}, x),
-                                     array_ref("y", ElementType::f32, {2}, y)},
-               {});
+    write_hdf5(files.back(), {array_ref("x", {2, 3, 4}, x), array_ref("y", {2}, y)});
   }
   // x and y have the same first extent, and y has one axis: by default, it has one number a sample.
   EXPECT_EQ(set_of(files, {"x: from x", "y: from y"})->size(), 6);
@@ -67,15 +62,9 @@ TEST(ArraySet, FilesOfAsManySamplesEachAreCountedByTheirFirstAxis) {
   for (int i = 0; i < 3; ++i) {
     const auto x = rising<float>(6 * 4 * 4, i), y = rising<float>(6 * 3, i);
     files.push_back(scratch.path() / fmt::format("shard{}.h5", i));
-    write_hdf5(files.back(),
-               std::vector<ArrayRef>{array_ref("field", ElementType::f32, {6, 4, 4}, x),
-                                     array_ref("params", ElementType::f32, {6, 3}, y)},
-               {});
+    write_hdf5(files.back(), {array_ref("field", {6, 4, 4}, x), array_ref("params", {6, 3}, y)});
     maps.push_back(scratch.path() / fmt::format("map{}.h5", i));
-    write_hdf5(maps.back(),
-               std::vector<ArrayRef>{array_ref("map", ElementType::f32, {6, 4, 4}, x),
-                                     array_ref("mask", ElementType::f32, {6, 4, 4}, x)},
-               {});
+    write_hdf5(maps.back(), {array_ref("map", {6, 4, 4}, x), array_ref("mask", {6, 4, 4}, x)});
   }
   EXPECT_EQ(set_of(files, {"x: from field", "y: from params"})->size(), 18);
   EXPECT_EQ(set_of(files, {"x: from field as 96", "y: from params"})->size(), 3);
@@ -106,8 +95,8 @@ TEST(ArraySet, NpyFilesOfAFolderAreFieldsWhereTheLinesNameThem) {
   const ScratchDirectory scratch;
   const auto x = rising<float>(4 * 2 * 3);
   const auto y = rising<uint8_t>(4);
-  write_npy_array(scratch.path() / "x.npy", array_ref("", ElementType::f32, {4, 2, 3}, x));
-  write_npy_array(scratch.path() / "y.npy", array_ref("", ElementType::u8, {4}, y));
+  write_npy_array(scratch.path() / "x.npy", array_ref("", {4, 2, 3}, x));
+  write_npy_array(scratch.path() / "y.npy", array_ref("", {4}, y));
   const Paths files = {scratch.path() / "x.npy", scratch.path() / "y.npy"};
   const auto lines = parse_field_lines({"image: from x", "label: from y classes 4"});
   EXPECT_TRUE(look_like_fields(files));
@@ -125,10 +114,7 @@ TEST(ArraySet, AnyAxisCountsAndOthersAreTheSameForAllSamples) {
   const auto x = rising<float>(2 * 5 * 3);
   const auto land = rising<uint8_t>(4);
   const auto file = scratch.path() / "a.h5";
-  write_hdf5(file,
-             std::vector<ArrayRef>{array_ref("x", ElementType::f32, {2, 5, 3}, x),
-                                   array_ref("land", ElementType::u8, {4}, land)},
-             {});
+  write_hdf5(file, {array_ref("x", {2, 5, 3}, x), array_ref("land", {4}, land)});
   const auto set = set_of({file}, {"x: from x axis 1", "land: from land"});
   ASSERT_EQ(set->size(), 5);
   EXPECT_EQ(values_of<float>(*set, 3, "x"), (std::vector<float>{9, 10, 11, 24, 25, 26}));
@@ -142,10 +128,8 @@ TEST(ArraySet, BoxesAreCutIntoBlocksAndOnlyTheirChunksAreRead) {
   Paths files;
   for (int i = 0; i < 2; ++i) {
     files.push_back(scratch.path() / fmt::format("{}.h5", i));
-    write_hdf5(
-        files.back(),
-        std::vector<ArrayRef>{array_ref("full", ElementType::i16, {kSide, kSide, kSide, 2}, full)},
-        {.chunk = {4, 4, 4, 2}, .deflate = 1});
+    write_hdf5(files.back(), {array_ref("full", {kSide, kSide, kSide, 2}, full)},
+               {.chunk = {4, 4, 4, 2}, .deflate = 1});
   }
   const auto set = set_of(files, {"x: from full cut 4 4 4"});
   ASSERT_EQ(set->size(), 16);
@@ -172,10 +156,7 @@ TEST(ArraySet, OtherFieldsAreRepeatedForEachBlock) {
   const auto file = scratch.path() / "box.h5";
   const auto full = rising<int16_t>(4 * 4 * 4);
   const std::vector<float> parameters = {1, 2, 3, 4};
-  write_hdf5(file,
-             std::vector<ArrayRef>{array_ref("full", ElementType::i16, {4, 4, 4}, full),
-                                   array_ref("unitPar", ElementType::f32, {4}, parameters)},
-             {});
+  write_hdf5(file, {array_ref("full", {4, 4, 4}, full), array_ref("unitPar", {4}, parameters)});
   const auto set = set_of({file}, {"x: from full cut 2 2 2 as 1 2 2 2", "y: from unitPar"});
   ASSERT_EQ(set->size(), 8);
   EXPECT_EQ(values_of<int16_t>(*set, 7, "x"),
@@ -187,7 +168,7 @@ TEST(ArraySet, AChunkOfManySamplesIsReadOnce) {
   const ScratchDirectory scratch;
   const auto file = scratch.path() / "a.h5";
   const auto x = rising<float>(64 * 1000);
-  write_hdf5(file, std::vector<ArrayRef>{array_ref("x", ElementType::f32, {64, 1000}, x)},
+  write_hdf5(file, {array_ref("x", {64, 1000}, x)},
              {.chunk = {32, 1000}, .deflate = 1, .shuffle = true});
   const auto set = set_of({file}, {"x: from x"});
   const int64_t before = FileBytes::bytes_read();
@@ -226,10 +207,8 @@ TEST(ArraySet, RanksThatShareASampleReadTheirRowsAlone) {
   constexpr int64_t kChannels = 2, kRows = 64, kColumns = 512;
   const auto x = rising<float>(2 * kChannels * kRows * kColumns);
   const auto plain = scratch.path() / "a.npy", chunked = scratch.path() / "a.h5";
-  write_npy_array(plain, array_ref("", ElementType::f32, {2, kChannels, kRows, kColumns}, x));
-  write_hdf5(chunked,
-             std::vector<ArrayRef>{
-                 array_ref("array", ElementType::f32, {2, kChannels, kRows, kColumns}, x)},
+  write_npy_array(plain, array_ref("", {2, kChannels, kRows, kColumns}, x));
+  write_hdf5(chunked, {array_ref("array", {2, kChannels, kRows, kColumns}, x)},
              {.chunk = {1, 1, 8, kColumns}, .deflate = 1, .shuffle = true});
   std::vector<float> expected(kChannels * kRows * kColumns, -1);
   for (int64_t c = 0; c < kChannels; ++c)
@@ -255,31 +234,23 @@ TEST(ArraySet, FilesThatDoNotBelongTogether) {
   const std::vector<std::string> lines = {"image: from images", "label: from labels classes 3"};
   const auto other = scratch.path() / "c.h5";
   const auto wide = rising<double>(2 * 6);
+  const auto narrow = rising<float>(2 * 6);
   const std::vector<int64_t> labels = {0, 3};
-  const auto with_c = [&](std::vector<ArrayRef> arrays) {
-    write_hdf5(other, arrays, {});
+  const auto with_c = [&](const std::vector<ArrayRef>& arrays) {
+    write_hdf5(other, arrays);
     return set_of({good[0], good[1], other}, lines);
   };
-  expect_error<BadFile>(
-      [&] {
-        with_c({array_ref("images", ElementType::f64, {2, 2, 3}, wide),
-                array_ref("labels", ElementType::i64, {2}, labels)});
-      },
-      {"c.h5", "f64 image 2x3", "a.h5", "f32 image 2x3"});
-  expect_error<BadFile>(
-      [&] {
-        with_c({array_ref("images", ElementType::f32, {2, 2, 3}, wide)});
-      },
-      {"c.h5", "'labels'", "images f32 [2, 2, 3]"});
-  const auto narrow = rising<float>(12);
-  expect_error<BadFile>(
-      [&] {
-        with_c({array_ref("images", ElementType::f32, {2, 2, 3}, narrow),
-                array_ref("labels", ElementType::i64, {1}, labels)});
-      },
-      {"c.h5", "'label' has 1 samples", "'image' has 2"});
-  const auto set = with_c({array_ref("images", ElementType::f32, {2, 2, 3}, narrow),
-                           array_ref("labels", ElementType::i64, {2}, labels)});
+  const auto refuse = [&](const std::vector<ArrayRef>& arrays,
+                          const std::vector<std::string>& parts) {
+    expect_error<BadFile>([&] { with_c(arrays); }, parts);
+  };
+  refuse({array_ref("images", {2, 2, 3}, wide), array_ref("labels", {2}, labels)},
+         {"c.h5", "f64 image 2x3", "a.h5", "f32 image 2x3"});
+  refuse({array_ref("images", {2, 2, 3}, narrow)}, {"c.h5", "'labels'", "images f32 [2, 2, 3]"});
+  refuse({array_ref("images", {2, 2, 3}, narrow), array_ref("labels", {1}, labels)},
+         {"c.h5", "'label' has 1 samples", "'image' has 2"});
+  const auto set =
+      with_c({array_ref("images", {2, 2, 3}, narrow), array_ref("labels", {2}, labels)});
   expect_config_error([&] { values_of<int64_t>(*set, 7, "label"); },
                       {"c.h5, sample 1: the value of 'label' is 3", "0 to 2"});
   expect_config_error([&] { set_of(good, {"x: from none"}); }, {"a.h5", "'none'"});
@@ -289,21 +260,20 @@ TEST(ArraySet, FilesThatDoNotBelongTogether) {
 TEST(ArraySet, DamagedFilesAndPipesAreErrors) {
   const ScratchDirectory scratch;
   const auto sound = images_file(scratch, "a.h5", 4, 0);
-  const Bytes bytes = read_all(sound);
-  scratch.write("cut.h5",
-                Bytes(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(bytes.size() / 2)));
+  Bytes cut = read_all(sound);
+  cut.resize(cut.size() / 2);
   const std::vector<std::string> lines = {"image: from images"};
-  expect_error<IoError>([&] { set_of({scratch.path() / "cut.h5"}, lines); }, {"cut.h5"});
+  expect_io_error([&] { set_of({scratch.write("cut.h5", cut)}, lines); }, {"cut.h5"});
   const auto pipe = scratch.path() / "pipe.h5";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  expect_error<IoError>([&] { set_of({pipe}, lines); }, {"pipe.h5", "found a pipe"});
+  expect_io_error([&] { set_of({pipe}, lines); }, {"pipe.h5", "found a pipe"});
 
   const auto shrinks = scratch.path() / "s.npy";
   const auto x = rising<float>(4 * 100000);
-  write_npy_array(shrinks, array_ref("", ElementType::f32, {4, 100000}, x));
+  write_npy_array(shrinks, array_ref("", {4, 100000}, x));
   const auto set = set_of({shrinks}, {"x: from array"});
   std::filesystem::resize_file(shrinks, 1000);
-  expect_error<IoError>([&] { values_of<float>(*set, 3, "x"); }, {"s.npy", "shortened"});
+  expect_io_error([&] { values_of<float>(*set, 3, "x"); }, {"s.npy", "shortened"});
 }
 
 // Two arrays of 64 and 60 rows are one sample; the message about too few samples says why.
@@ -311,8 +281,7 @@ TEST(ArraySet, FirstAxesThatDifferAreNamed) {
   const ScratchDirectory scratch;
   const auto file = scratch.path() / "a.h5";
   const auto x = rising<float>(64 * 3), y = rising<float>(60);
-  write_hdf5(file, std::vector<ArrayRef>{array_ref("x", ElementType::f32, {64, 3}, x),
-                                         array_ref("y", ElementType::f32, {60}, y)});
+  write_hdf5(file, {array_ref("x", {64, 3}, x), array_ref("y", {60}, y)});
   expect_config_error(
       [&] {
         cut_validation(set_of({file}, {"x: from x", "y: from y"}), 0, 1);

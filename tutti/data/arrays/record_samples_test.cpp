@@ -7,12 +7,6 @@
 namespace tutti::data {
 namespace {
 
-TfFeature floats_feature(std::string name, std::vector<float> values) {
-  TfFeature feature{.name = std::move(name), .kind = TfFeature::Kind::floats};
-  feature.floats = std::move(values);
-  return feature;
-}
-
 /// The first record determines the shape. On a slow file system, reading it again would take
 /// half of the time.
 TEST(ArraySet, AFileOfOneRecordIsReadOnce) {
@@ -20,10 +14,11 @@ TEST(ArraySet, AFileOfOneRecordIsReadOnce) {
   Paths files;
   for (int i = 0; i < 3; ++i) {
     files.push_back(scratch.path() / fmt::format("{}.rec", i));
-    write_tfrecords(files.back(),
-                    std::vector<std::vector<uint8_t>>{example_record(std::vector<TfFeature>{
-                        floats_feature("x", std::vector<float>(100'000, static_cast<float>(i)))})},
-                    false);
+    const std::vector<TfFeature> features = {
+        {.name = "x",
+         .kind = TfFeature::Kind::floats,
+         .floats = std::vector<float>(100'000, static_cast<float>(i))}};
+    write_tfrecords(files.back(), std::vector<Bytes>{example_record(features)}, false);
   }
   const auto set = set_of(files, {"x: from x"});
   const int64_t before = FileBytes::bytes_read();
@@ -36,13 +31,11 @@ TEST(ArraySet, RecordsOfAnyFeaturesPlainOrGzipped) {
   const ScratchDirectory scratch;
   const auto record = [](int i) {
     const float x = static_cast<float>(i);
-    TfFeature label{.name = "class", .kind = TfFeature::Kind::integers};
-    label.integers = {i % 10};
-    const std::vector<uint8_t> raw = {static_cast<uint8_t>(i), 1, 2, 3};
-    TfFeature bytes{.name = "raw", .kind = TfFeature::Kind::bytes};
-    bytes.bytes.push_back(raw);
-    return example_record(
-        std::vector<TfFeature>{floats_feature("image", {x, x, x, x}), label, bytes});
+    const Bytes raw = {static_cast<uint8_t>(i), 1, 2, 3};
+    return example_record(std::vector<TfFeature>{
+        {.name = "image", .kind = TfFeature::Kind::floats, .floats = {x, x, x, x}},
+        {.name = "class", .kind = TfFeature::Kind::integers, .integers = {i % 10}},
+        {.name = "raw", .kind = TfFeature::Kind::bytes, .bytes = {raw}}});
   };
   const std::vector<std::string> lines = {"image: from image as 1 2 2",
                                           "label: from class classes 10", "raw: from raw as i16 2",

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <type_traits>
+
 #include "tutti/data/arrays/array_set.h"
 #include "tutti/data/format/array/array_checks.h"
 #include "tutti/data/format/array/hdf5_arrays.h"
@@ -16,14 +19,6 @@ inline std::unique_ptr<Dataset> set_of(const Paths& files, const std::vector<std
       {.files = files, .fields = parse_field_lines(lines), .key = "data.train_files"});
 }
 
-template <class T>
-std::vector<T> values_of(const Dataset& set, int64_t index, const std::string& field) {
-  Sample sample(set.fields());
-  set.read(index, sample);
-  const auto* x = static_cast<const T*>(sample.at(field_index(set, field)));
-  return {x, x + field_named(set, field).elements()};
-}
-
 /// Returns `count` rising numbers from `first` on.
 template <class T>
 std::vector<T> rising(int64_t count, int first = 0) {
@@ -34,10 +29,19 @@ std::vector<T> rising(int64_t count, int first = 0) {
 }
 
 template <class T>
-ArrayRef array_ref(std::string name, ElementType type, std::vector<int64_t> shape,
-                   const std::vector<T>& values) {
-  return {
-      .name = std::move(name), .type = type, .shape = std::move(shape), .values = values.data()};
+constexpr ElementType element_type() {
+  using enum ElementType;
+  if (std::is_floating_point_v<T>) return sizeof(T) == 4 ? f32 : f64;
+  constexpr ElementType kWhole[] = {i8, u8, i16, u16, i32, u32, i64, u64};
+  return kWhole[2 * std::countr_zero(sizeof(T)) + std::is_unsigned_v<T>];
+}
+
+template <class T>
+ArrayRef array_ref(std::string name, std::vector<int64_t> shape, const std::vector<T>& values) {
+  return {.name = std::move(name),
+          .type = element_type<T>(),
+          .shape = std::move(shape),
+          .values = values.data()};
 }
 
 }  // namespace tutti::data

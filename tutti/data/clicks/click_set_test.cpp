@@ -93,16 +93,16 @@ TEST(ClickSet, EachCategoryHasItsTable) {
 TEST(ClickSet, WhatIsWrongInALineIsNamed) {
   const std::string good = criteo_line(0);
   EXPECT_EQ(failure(good + good), "no error");
-  EXPECT_TRUE(has_text(failure(good + "2" + good.substr(1)),
-                       "log.txt:2: column 1: expected the label 0 or 1, found '2'"));
-  EXPECT_TRUE(
-      has_text(failure(good + "0\t1.5" + good.substr(3)),
-               "log.txt:2: column 2: expected a whole number of 32 bits, or nothing, found '1.5'"));
-  EXPECT_TRUE(has_text(failure(good + "0\t4294967296" + good.substr(3)), "found '4294967296'"));
-  EXPECT_TRUE(
-      has_text(failure(good + good.substr(0, 20)), "log.txt:2: expected 40 columns, found "));
-  EXPECT_TRUE(has_text(failure(good + "\n" + good), "log.txt:2: the line is empty"));
-  EXPECT_TRUE(has_text(failure(good + good.substr(0, good.size() - 1) + "\tmore\n"), "found 41"));
+  const auto refuse = [&](const std::string& second, const std::string& part) {
+    EXPECT_TRUE(has_text(failure(good + second), part));
+  };
+  refuse("2" + good.substr(1), "log.txt:2: column 1: expected the label 0 or 1, found '2'");
+  refuse("0\t1.5" + good.substr(3),
+         "log.txt:2: column 2: expected a whole number of 32 bits, or nothing, found '1.5'");
+  refuse("0\t4294967296" + good.substr(3), "found '4294967296'");
+  refuse(good.substr(0, 20), "log.txt:2: expected 40 columns, found ");
+  refuse("\n" + good, "log.txt:2: the line is empty");
+  refuse(good.substr(0, good.size() - 1) + "\tmore\n", "found 41");
 }
 
 TEST(ClickSet, WhatIsNoClickLogIsRefusedWhenItIsOpened) {
@@ -119,23 +119,19 @@ TEST(ClickSet, WhatIsNoClickLogIsRefusedWhenItIsOpened) {
   const ScratchDirectory scratch;
   const fs::path a = scratch.write("a", criteo_line(0));
   const fs::path b = scratch.write("b", "label,I1,C1\n0,1,x\n");
-  EXPECT_TRUE(has_text(message_of<Error>([&] {
-                         ClickSet({.files = {a, b}});
-                       }),
-                       "do not belong together"));
-  EXPECT_TRUE(has_text(message_of<Error>([&] {
-                         ClickSet({.files = {a, scratch.path() / "none"}});
-                       }),
-                       "none"));
+  const auto refuse = [&](const fs::path& second, const std::string& part) {
+    EXPECT_TRUE(throws<Error>({part}, [&] { ClickSet set({.files = {a, second}}); })) << part;
+  };
+  refuse(b, "do not belong together");
+  refuse(scratch.path() / "none", "none");
 }
 
 TEST(ClickSet, LinesToPredictNeedNoLabel) {
   const ScratchDirectory scratch;
   const std::string with = criteo_line(1), without = with.substr(with.find('\t') + 1);
   const auto file = scratch.write("bare", without);
-  EXPECT_TRUE(has_text(message_of<Error>([&] { ClickSet({.files = {file}}); }), "39 columns"));
-  EXPECT_TRUE(
-      has_text(message_of<Error>([&] { ClickSet({.files = {file}}); }), "`tutti infer --input`"));
+  EXPECT_TRUE(throws<Error>({"39 columns", "`tutti infer --input`"},
+                            [&] { ClickSet set({.files = {file}}); }));
   const ClickSet bare({.files = {file}, .labels = ClickLabels::may_be_missing});
   const ClickSet whole({.files = {scratch.write("whole", with)}});
   EXPECT_EQ(line_of(bare, 0).dense, line_of(whole, 0).dense);
@@ -203,7 +199,7 @@ TEST(ClickSet, AFileThatShrinksIsAnError) {
   const fs::path file = scratch.write("log.txt", criteo_line(0) + criteo_line(1));
   const ClickSet set({.files = {file}});
   fs::resize_file(file, 10);
-  EXPECT_TRUE(has_text(message_of<Error>([&] { line_of(set, 1); }), "log.txt"));
+  EXPECT_TRUE(throws<Error>({"log.txt"}, [&] { line_of(set, 1); }));
 }
 
 TEST(ClickSet, AvazusHourIsANumber) {
@@ -237,9 +233,9 @@ TEST(ClickSet, ColumnsMayHoldBags) {
   EXPECT_EQ(line_of(set, 2).categories,
             (Rows{row("c", 0), row("a", 0), row("b", 0), row("a|b", 1)}));
   const ClickSet short_ones({.files = {scratch.path() / "bags"}, .bags = {2, 1}});
-  EXPECT_TRUE(
-      has_text(message_of<Error>([&] { line_of(short_ones, 2); }),
-               "bags:4: column 3: expected 2 categories at most (data.bag_length), found 'c|a|b'"));
+  EXPECT_TRUE(throws<Error>(
+      {"bags:4: column 3: expected 2 categories at most (data.bag_length), found 'c|a|b'"},
+      [&] { line_of(short_ones, 2); }));
 }
 
 TEST(ClickSet, CategoriesOfBagsMayBeWeighted) {
@@ -256,8 +252,8 @@ TEST(ClickSet, CategoriesOfBagsMayBeWeighted) {
   EXPECT_EQ((std::vector<int32_t>(rows, rows + 3)),
             (std::vector<int32_t>{category_row("a", 0, 100), category_row("b", 0, 100), -1}));
   EXPECT_EQ((std::vector<float>(weights, weights + 3)), (std::vector<float>{0.5f, 1, 0}));
-  EXPECT_TRUE(has_text(message_of<Error>([&] { set.read(1, sample); }),
-                       "w:3: column 3: expected a category, ':' and its weight, found 'a:'"));
+  EXPECT_TRUE(throws<Error>({"w:3: column 3: expected a category, ':' and its weight, found 'a:'"},
+                            [&] { set.read(1, sample); }));
 }
 
 TEST(ClickSet, AVocabularyGivesEachCategoryARow) {
@@ -281,32 +277,23 @@ TEST(ClickSet, AVocabularyGivesEachCategoryARow) {
   EXPECT_EQ(line_of(set, 0).categories, (std::vector<int32_t>{2, 1, 0}));
   EXPECT_EQ(line_of(set, 1).categories, (std::vector<int32_t>{1, 0, 1}));
   EXPECT_EQ(line_of(set, 3).categories, (std::vector<int32_t>{2, -1, 0}));
-  EXPECT_TRUE(has_text(
-      message_of<Error>([&] { ClickSet({.files = {log}, .vocabulary = scratch.path() / "no"}); }),
-      "`tutti data vocabulary`"));
-  EXPECT_TRUE(has_text(message_of<Error>([&] {
-                         ClickVocabulary::read(
-                             scratch.write("cut", "tutti click vocabulary 1\ncolumn 2\na\n"));
-                       }),
-                       "cut:4: expected a category"));
-  EXPECT_TRUE(has_text(message_of<Error>([&] { ClickVocabulary::read(log); }),
-                       "log:1: expected 'tutti click"));
+  EXPECT_TRUE(throws<Error>({"`tutti data vocabulary`"}, [&] {
+    ClickSet set({.files = {log}, .vocabulary = scratch.path() / "no"});
+  }));
   const ClickVocabulary copied = ClickVocabulary::read(scratch.write(
       "copied", "\xef\xbb\xbftutti click vocabulary 1\r\ncolumn 2\r\na\r\nb\r\ncolumn 0\r\n"));
   EXPECT_EQ(copied.columns(), 2u);
   EXPECT_EQ(copied.row(0, "b"), 2);
-  EXPECT_TRUE(has_text(message_of<Error>([&] {
-                         ClickVocabulary::read(scratch.write(
-                             "lfs", "version https://git-lfs.github.com/spec/v1\noid a\n"));
-                       }),
-                       "git lfs pull"));
-  EXPECT_TRUE(has_text(message_of<Error>([&] { ClickVocabulary::read(scratch.path()); }),
-                       "found a folder"));
-  EXPECT_TRUE(has_text(message_of<Error>([&] {
-                         ClickVocabulary::read(
-                             scratch.write("later", "tutti click vocabulary 2\n"));
-                       }),
-                       "another version of Tutti"));
+  const auto refuse = [](const fs::path& path, const std::string& part) {
+    EXPECT_TRUE(throws<Error>({part}, [&] { ClickVocabulary::read(path); })) << path;
+  };
+  refuse(scratch.write("cut", "tutti click vocabulary 1\ncolumn 2\na\n"),
+         "cut:4: expected a category");
+  refuse(log, "log:1: expected 'tutti click");
+  refuse(scratch.write("lfs", "version https://git-lfs.github.com/spec/v1\noid a\n"),
+         "git lfs pull");
+  refuse(scratch.path(), "found a folder");
+  refuse(scratch.write("later", "tutti click vocabulary 2\n"), "another version of Tutti");
 }
 
 #ifdef TUTTI_TEST_DATA
@@ -352,10 +339,9 @@ TEST(ClickVocabulary, APipeOfAShellIsRead) {
   for (int i = 0; i < 4000; ++i) text += fmt::format("w{}\n", i);
   EXPECT_EQ(vocabulary_of_pipe(text).row(0, "w3999"), 4000);
   EXPECT_EQ(vocabulary_of_pipe("tutti click vocabulary 1\ncolumn 1\na\n").row(0, "a"), 1);
-  EXPECT_TRUE(
-      has_text(message_of<Error>([] { vocabulary_of_pipe(""); }), ":1: expected 'tutti click"));
-  EXPECT_TRUE(has_text(message_of<Error>([] { vocabulary_of_pipe("<!DOCTYPE html><html>"); }),
-                       "expected a vocabulary of clicks, found a page of the web"));
+  EXPECT_TRUE(throws<Error>({":1: expected 'tutti click"}, [] { vocabulary_of_pipe(""); }));
+  EXPECT_TRUE(throws<Error>({"expected a vocabulary of clicks, found a page of the web"},
+                            [] { vocabulary_of_pipe("<!DOCTYPE html><html>"); }));
 }
 
 TEST(ClickVocabulary, WhatIsNoFileIsNotWaitedFor) {
@@ -364,12 +350,12 @@ TEST(ClickVocabulary, WhatIsNoFileIsNotWaitedFor) {
                               sparse = scratch.write("sparse", std::string("x"));
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   ASSERT_EQ(::truncate(sparse.c_str(), off_t{1} << 40), 0);
-  EXPECT_TRUE(has_text(message_of<Error>([&] { ClickVocabulary::read(pipe); }),
-                       "pipe: expected a vocabulary, found a pipe (FIFO)"));
-  EXPECT_TRUE(has_text(message_of<Error>([&] { ClickVocabulary::read(sparse); }),
-                       "sparse: expected a vocabulary, found 1099511627776 bytes"));
-  EXPECT_TRUE(has_text(message_of<Error>([&] { ClickVocabulary::of_logs({pipe}, 1, {1}, false); }),
-                       "pipe: expected a file, found a pipe (FIFO)"));
+  EXPECT_TRUE(throws<Error>({"pipe: expected a vocabulary, found a pipe (FIFO)"},
+                            [&] { ClickVocabulary::read(pipe); }));
+  EXPECT_TRUE(throws<Error>({"sparse: expected a vocabulary, found 1099511627776 bytes"},
+                            [&] { ClickVocabulary::read(sparse); }));
+  EXPECT_TRUE(throws<Error>({"pipe: expected a file, found a pipe (FIFO)"},
+                            [&] { ClickVocabulary::of_logs({pipe}, 1, {1}, false); }));
 }
 
 }  // namespace

@@ -79,11 +79,9 @@ TEST(Tar, LinksAreWhatTheyLeadTo) {
   EXPECT_EQ(contents(path), "early=x ./a/1=x b/1=x b/2=x b/3=x c/4=x c/5=x d=x e=x f=y ");
   contents(path);
   const std::string message = testing::internal::GetCapturedStderr();
-  const size_t first =
-      message.find("x.tar: passed over: 5 links that lead to no file of the archive");
-  EXPECT_NE(first, message.npos) << message;
+  EXPECT_TRUE(has_text(message, "x.tar: passed over: 5 links that lead to no file of the archive"));
   EXPECT_TRUE(has_text(message, "late -> f"));
-  EXPECT_EQ(message.find("passed over", first + 20), message.npos) << message;
+  EXPECT_TRUE(has_once(message, "passed over"));
 }
 
 TEST(Tar, OfOneNameTheLastMemberHolds) {

@@ -17,13 +17,6 @@
 namespace tutti::data {
 namespace {
 
-std::vector<uint8_t> corpus_file(const std::string& name) {
-  const FileBytes file = FileBytes::open(TUTTI_SOURCE_DIR "/tests/fuzz/corpus/" + name);
-  std::vector<uint8_t> bytes(static_cast<size_t>(file.size()));
-  file.read(0, bytes);
-  return bytes;
-}
-
 /// Returns a channel of a pixel of the whole image.
 int channel_at(const DecodedImage& image, int64_t y, int64_t x, size_t c) {
   return image
@@ -59,7 +52,7 @@ TEST(CodedImage, DecodesWhatPilDecodes) {
       {"png/bits.png", {0, 0, 0, 0, 0, 0, 255, 255, 255, 0, 0, 0}}};
   constexpr int64_t kPlaces[4][2] = {{0, 0}, {17, 21}, {35, 43}, {8, 30}};
   for (const Known& one : known) {
-    const std::vector<uint8_t> coded = corpus_file(one.file);
+    const std::vector<uint8_t> coded = read_all(corpus_file(one.file));
     EXPECT_EQ(image_size(coded), (ImageSize{36, 44})) << one.file;
     DecodedImage image;
     decode_whole(coded, one.file, image);
@@ -115,7 +108,8 @@ TEST(CodedImage, ScalesAreTheSmallestThatCover) {
 }
 
 TEST(CodedImage, SaysWhatIsWrong) {
-  const std::vector<uint8_t> jpeg = corpus_file("jpeg/rgb.jpg"), png = corpus_file("png/rgb.png");
+  const std::vector<uint8_t> jpeg = read_all(corpus_file("jpeg/rgb.jpg")),
+                             png = read_all(corpus_file("png/rgb.png"));
   const auto refused = [](std::vector<uint8_t> coded, const std::vector<std::string>& words) {
     std::vector<std::string> all = words;
     all.push_back("a.jpg");
@@ -145,7 +139,7 @@ TEST(CodedImage, SaysWhatIsWrong) {
 
 TEST(Resample, IsPilsBilinear) {
   DecodedImage image;
-  decode_whole(corpus_file("png/rgb.png"), "rgb.png", image);
+  decode_whole(read_all(corpus_file("png/rgb.png")), "rgb.png", image);
   const auto compare = [&](const ImageBox& box, const ImageWindow& bounds, const ImageSize& size,
                            int64_t step_y, int64_t step_x, const std::vector<int>& expected) {
     std::vector<uint8_t> out(static_cast<size_t>(3 * size.height * size.width));
@@ -178,7 +172,7 @@ TEST(ResizedCrop, EvaluationIsTorchvisionsResizeAndCentreCrop) {
   const Field field{.name = "image", .coded = true};
   const ImageField crop(field, parse_steps("image: resized-crop 16 of 20").derivation);
   EXPECT_EQ(crop.field().shape, (Shape{3, 16, 16}));
-  const uint8_t* out = crop.make(corpus_file("png/rgb.png"), "rgb.png", nullptr);
+  const uint8_t* out = crop.make(read_all(corpus_file("png/rgb.png")), "rgb.png", nullptr);
   const std::vector<int> expected = {47,  93,  138, 184, 65,  111, 156, 202, 83,  129, 174, 220,
                                      101, 147, 192, 238, 213, 174, 100, 131, 151, 112, 38,  69,
                                      173, 134, 60,  91,  225, 186, 112, 143, 28,  28,  28,  28,
@@ -237,7 +231,7 @@ TEST(ResizedCrop, SaysWhatDoesNotFit) {
 TEST(ResizedCrop, DamagedImagesAreNamed) {
   const Field field{.name = "image", .coded = true};
   const ImageField crop(field, parse_steps("image: resized-crop 16").derivation);
-  const std::vector<uint8_t> coded = corpus_file("jpeg/truncated.jpg");
+  const std::vector<uint8_t> coded = read_all(corpus_file("jpeg/truncated.jpg"));
   expect_io_error([&] { crop.make(coded, "train/ants/a.jpg", nullptr); },
                   {"train/ants/a.jpg", "truncated", "tutti data verify"});
 }

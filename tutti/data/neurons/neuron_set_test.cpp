@@ -1,7 +1,6 @@
 #include "tutti/data/neurons/neuron_set.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -9,6 +8,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"
 #include "tutti/base/numeric/rng.h"
+#include "tutti/base/scratch_directory.h"
 #include "tutti/data/format/array/hdf5_arrays.h"
 
 namespace tutti::data {
@@ -87,22 +87,16 @@ TEST(SeedPoints, ComeAsOftenFromEachPart) {
 
 class NeuronFiles : public ::testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / fmt::format("tutti-neurons-{}", getpid());
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   std::filesystem::path write(const std::string& name, const Volume& v,
                               const std::vector<int64_t>& label_extents) {
     const std::vector<int64_t> extents(v.extents.begin(), v.extents.end());
     std::vector<int64_t> ids;
     for (const uint32_t l : v.labels) ids.push_back(l == 0 ? -1 : 70000 + 13 * int64_t{l});
-    const std::vector<ArrayRef> arrays = {{"raw", ElementType::u8, extents, v.image.data()},
-                                          {"labels", ElementType::i64, label_extents, ids.data()}};
-    write_hdf5(folder_ / name, arrays);
-    return folder_ / name;
+    write_hdf5(scratch_.path() / name, {{"raw", ElementType::u8, extents, v.image.data()},
+                                        {"labels", ElementType::i64, label_extents, ids.data()}});
+    return scratch_.path() / name;
   }
-  std::filesystem::path folder_;
+  const ScratchDirectory scratch_;
 };
 
 TEST_F(NeuronFiles, GiveTheSurroundingsOfASeedAndTheMaskOfItsObject) {
@@ -160,8 +154,8 @@ TEST_F(NeuronFiles, RefuseWhatIsNoVolume) {
   std::vector<ArrayRef> packed = {{"raw", ElementType::u8, {15, 15, 15}, v.image.data()},
                                   {"labels", ElementType::u32, {15, 15, 15}, v.labels.data()}};
   packed[0].attributes = {{"scale_factor", {.numbers = {0.5}}}};
-  write_hdf5(folder_ / "packed.h5", packed);
-  spec.files = {folder_ / "packed.h5"};
+  spec.files = {scratch_.path() / "packed.h5"};
+  write_hdf5(spec.files[0], packed);
   refused(spec, "packed by scale_factor");
 }
 

@@ -20,11 +20,9 @@ namespace {
 std::vector<uint8_t> volume_record(int side, std::vector<float> y, std::string name = "x") {
   std::vector<uint8_t> bytes(static_cast<size_t>(side * side * side * 4 * 2));
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i % 100);
-  TfFeature x{.name = std::move(name), .kind = TfFeature::Kind::bytes};
-  x.bytes.push_back(bytes);
-  TfFeature target{.name = "y", .kind = TfFeature::Kind::floats};
-  target.floats = std::move(y);
-  const std::vector<TfFeature> features = {std::move(x), std::move(target)};
+  const std::vector<TfFeature> features = {
+      {.name = std::move(name), .kind = TfFeature::Kind::bytes, .bytes = {bytes}},
+      {.name = "y", .kind = TfFeature::Kind::floats, .floats = std::move(y)}};
   return example_record(features);
 }
 
@@ -43,10 +41,8 @@ TEST(SampleFiles, ReadsCosmoFlowsRecordsPlainAndGzipped) {
   const auto set = open_dataset({.name = "cosmoflow", .dir = scratch.path()});
   ASSERT_EQ(set->size(), 2);
   EXPECT_EQ(field_named(*set, "x").shape, (Shape{2, 2, 2, 4})) << "the side is the first file's";
-  Sample sample(set->fields());
-  set->read(0, sample);
-  EXPECT_EQ(static_cast<const int16_t*>(sample.at(0))[1], 2 + 3 * 256);
-  EXPECT_EQ(static_cast<const float*>(sample.at(1))[0], 0.5f);
+  EXPECT_EQ(values_of<int16_t>(*set, 0, "x")[1], 2 + 3 * 256);
+  EXPECT_EQ(values_of<float>(*set, 0, "y")[0], 0.5f);
 }
 
 TEST(SampleFiles, NamesTheFileAndWhatIsWrong) {
@@ -54,8 +50,7 @@ TEST(SampleFiles, NamesTheFileAndWhatIsWrong) {
   const std::filesystem::path file = scratch.path() / "train/b.tfrecord";
   const auto read_last = [&] {
     const auto set = open_dataset({.name = "cosmoflow", .dir = scratch.path()});
-    Sample sample(set->fields());
-    set->read(set->size() - 1, sample);
+    values_of<int16_t>(*set, set->size() - 1, "x");
   };
   expect_io_error(read_last, {"cosmoflow (train)", "train", "data generate cosmoflow"});
   write_volume(scratch.path() / "train/a.tfrecord", {volume_record(2, kY)});
@@ -109,10 +104,8 @@ TEST(SampleFiles, GeneratedSetsAreReadBackWhateverTheThreads) {
   EXPECT_EQ(data.shape, (Shape{12, 18, 16}));
   EXPECT_EQ(field_named(*maps, "labels").class_names.size(), 3u);
   ASSERT_EQ(data.statistics.least.size(), 16u);
-  Sample sample(maps->fields());
   for (int64_t i = 0; i < 2; ++i) {
-    maps->read(i, sample);
-    const auto* x = static_cast<const float*>(sample.at(0));
+    const auto x = values_of<float>(*maps, i, "data");
     for (size_t e = 0; e < 12 * 18 * 16; ++e) {
       ASSERT_GE(x[e], data.statistics.least[e % 16]);
       ASSERT_LE(x[e], data.statistics.greatest[e % 16]);
@@ -154,19 +147,16 @@ TEST(SampleFiles, AMaskWithAnUnknownClassIsRefused) {
   const std::vector<float> x(2 * 3 * 16, 1.0f), low(16, 0.0f), high(16, 2.0f);
   std::vector<int64_t> labels(6, 2);
   const auto write = [&] {
-    const std::vector<ArrayRef> arrays = {
-        {"climate/data", ElementType::f32, {2, 3, 16}, x.data()},
-        {"climate/labels_0", ElementType::i64, {2, 3}, labels.data()}};
-    write_hdf5(scratch.path() / "train/a.h5", arrays);
+    write_hdf5(scratch.path() / "train/a.h5",
+               {{"climate/data", ElementType::f32, {2, 3, 16}, x.data()},
+                {"climate/labels_0", ElementType::i64, {2, 3}, labels.data()}});
   };
-  const std::vector<ArrayRef> statistics = {
-      {"climate/minval", ElementType::f32, {16}, low.data()},
-      {"climate/maxval", ElementType::f32, {16}, high.data()}};
-  write_hdf5(scratch.path() / "stats.h5", statistics);
+  write_hdf5(scratch.path() / "stats.h5",
+             {{"climate/minval", ElementType::f32, {16}, low.data()},
+              {"climate/maxval", ElementType::f32, {16}, high.data()}});
   const auto read = [&] {
     const auto set = open_dataset({.name = "deepcam", .dir = scratch.path()});
-    Sample sample(set->fields());
-    set->read(0, sample);
+    values_of<int64_t>(*set, 0, "labels");
   };
   write();
   EXPECT_NO_THROW(read());
@@ -177,23 +167,19 @@ TEST(SampleFiles, AMaskWithAnUnknownClassIsRefused) {
 
 TEST(SampleFiles, AVolumeThatDoesNotFitItsCountsIsNamed) {
   const ScratchDirectory scratch;
-  try {
+  const auto write = [&] {  // no cell gathers the particles of 64 cells
     generate::write_cosmoflow(scratch.path(), {.side = 64, .cell = 1, .seed = 1, .particles = 8},
                               {.train = 1, .test = 0}, 1);
-    FAIL() << "no cell gathers the particles of 64 cells";
-  } catch (const ConfigError& error) {
-    const std::string text = error.what();
-    EXPECT_EQ(text.find("volume 0 of seed 1, with --particles 8 and --cell 1: a cell holds "), 0u)
-        << text;
-    EXPECT_TRUE(has_text(text, "No set is made"));
-    EXPECT_FALSE(std::filesystem::exists(scratch.path() / "train"));
-  }
+  };
+  const std::string text = message_of<ConfigError>(write);
+  EXPECT_TRUE(
+      text.starts_with("volume 0 of seed 1, with --particles 8 and --cell 1: a cell holds "))
+      << text;
+  EXPECT_TRUE(has_text(text, "No set is made"));
+  EXPECT_FALSE(std::filesystem::exists(scratch.path() / "train"));
   // A failure leaves the previous set in place.
   generate::write_cosmoflow(scratch.path(), {.side = 4, .seed = 1}, {.train = 2, .test = 1}, 1);
-  EXPECT_THROW(
-      generate::write_cosmoflow(scratch.path(), {.side = 64, .cell = 1, .seed = 1, .particles = 8},
-                                {.train = 1, .test = 0}, 1),
-      ConfigError);
+  EXPECT_THROW(write(), ConfigError);
   EXPECT_EQ(open_dataset({.name = "cosmoflow", .dir = scratch.path()})->size(), 2);
 }
 

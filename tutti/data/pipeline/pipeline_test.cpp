@@ -14,6 +14,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"
 #include "tutti/base/patience.h"
+#include "tutti/data/made_set.h"
 
 namespace tutti::data {
 namespace {
@@ -21,22 +22,19 @@ namespace {
 constexpr int kSize = 100;
 
 /// Image i is filled with byte i and labelled i % 10; `on_read` may fail or delay.
-class CountingDataset final : public Dataset {
+class CountingDataset final : public MadeSet {
  public:
   std::function<void(int64_t)> on_read = [](int64_t) {};
 
-  int64_t size() const override { return kSize; }
-  const std::vector<Field>& fields() const override { return fields_; }
-  void read(int64_t index, Sample& sample) const override {
-    on_read(index);
-    std::fill_n(static_cast<uint8_t*>(sample.own(0)), 4, static_cast<uint8_t>(index));
-    *static_cast<uint8_t*>(sample.own(1)) = static_cast<uint8_t>(index % 10);
-  }
-
- private:
-  std::vector<Field> fields_ = {
-      {.name = "image", .shape = {1, 2, 2}},
-      {.name = "label", .class_names = std::vector<std::string>(10, "class")}};
+  CountingDataset()
+      : MadeSet(kSize,
+                {{.name = "image", .shape = {1, 2, 2}},
+                 {.name = "label", .class_names = std::vector<std::string>(10, "class")}},
+                [this](int64_t index, Sample& sample) {
+                  on_read(index);
+                  std::fill_n(static_cast<uint8_t*>(sample.own(0)), 4, static_cast<uint8_t>(index));
+                  *static_cast<uint8_t*>(sample.own(1)) = static_cast<uint8_t>(index % 10);
+                }) {}
 };
 
 SampleWriter writer_of(const TensorDesc& images) {  // y = x / 255

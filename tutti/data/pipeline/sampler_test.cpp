@@ -13,9 +13,8 @@ namespace tutti::data {
 namespace {
 
 std::vector<int64_t> epoch_permutation(uint64_t seed, int64_t epoch, int64_t size) {
-  const Permutation permutation(seed, epoch, size);
-  std::vector<int64_t> order;
-  for (int64_t i = 0; i < size; ++i) order.push_back(permutation(i));
+  std::vector<int64_t> order(static_cast<size_t>(size));
+  Permutation(seed, epoch, size).run(0, order);
   return order;
 }
 

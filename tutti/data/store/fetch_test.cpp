@@ -10,13 +10,12 @@
 #include <atomic>
 #include <csignal>
 #include <fstream>
-#include <iterator>
 #include <thread>
 
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"
 #include "tutti/base/numeric/sha256.h"
-#include "tutti/base/scratch_directory.h"
+#include "tutti/data/file_checks.h"
 
 namespace tutti::data {
 namespace {
@@ -109,10 +108,10 @@ class FetchTest : public ::testing::Test {
             .wait_seconds = 0.01};
   }
   std::string fetched() const {
-    std::ifstream in(fs::path(scratch.path()) / "file", std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
+    const Bytes bytes = read_all(scratch.path() / "file");
+    return {bytes.begin(), bytes.end()};
   }
-  bool has(const char* name) const { return fs::exists(fs::path(scratch.path()) / name); }
+  bool has(const char* name) const { return fs::exists(scratch.path() / name); }
   std::string error(const FetchSpec& of) const {
     return message_of<IoError>("", [&] { fetch_files(of); });
   }
@@ -143,8 +142,8 @@ TEST_F(FetchTest, AnotherFileOnTheServerIsFetchedFromItsBeginning) {
   const std::string old = server.file;
   server.file = std::string(200'000, 'y');
   // A killed fetch has left a part of the old file.
-  std::ofstream(fs::path(scratch.path()) / "file.part") << old.substr(0, 1000);
-  std::ofstream(fs::path(scratch.path()) / "file.part.tag") << "\"older\"\n";
+  scratch.write("file.part", old.substr(0, 1000));
+  scratch.write("file.part.tag", std::string("\"older\"\n"));
   fetch_files(spec(false));
   EXPECT_EQ(fetched(), server.file);
 }
@@ -152,8 +151,8 @@ TEST_F(FetchTest, AnotherFileOnTheServerIsFetchedFromItsBeginning) {
 TEST_F(FetchTest, ARefusalOfANewStateDoesNotNameTheBytesThatAreHeld) {
   // The part is of the old file; the server now has another one, and sends its tag with a response
   // without content.
-  std::ofstream(fs::path(scratch.path()) / "file.part") << server.file.substr(0, 1000);
-  std::ofstream(fs::path(scratch.path()) / "file.part.tag") << "\"one\"\n";
+  scratch.write("file.part", server.file.substr(0, 1000));
+  scratch.write("file.part.tag", std::string("\"one\"\n"));
   server.file = std::string(200'000, 'y');
   server.tag = "\"two\"";
   server.refusals = 1;
@@ -162,7 +161,7 @@ TEST_F(FetchTest, ARefusalOfANewStateDoesNotNameTheBytesThatAreHeld) {
 }
 
 TEST_F(FetchTest, OfAFileWithoutATagNoOlderTagStays) {
-  std::ofstream(fs::path(scratch.path()) / "file.part.tag") << "\"older\"\n";
+  scratch.write("file.part.tag", std::string("\"older\"\n"));
   server.tag = "W/\"weak\"";
   server.breaks = 1;
   fetch_files(spec(false));
@@ -259,9 +258,9 @@ TEST_F(FetchTest, APipeIsNoFileThatIsThereAlready) {
 }
 
 TEST_F(FetchTest, FilesOfThisMachineAreNotFetched) {
-  std::ofstream(fs::path(scratch.path()) / "own") << "own";
+  scratch.write("own", std::string("own"));
   FetchSpec local = spec(false);
-  local.items[0].url = "file://" + (fs::path(scratch.path()) / "own").string();
+  local.items[0].url = "file://" + (scratch.path() / "own").string();
   EXPECT_NE(error(local), "");
   EXPECT_FALSE(has("file"));
 }
@@ -284,7 +283,7 @@ TEST_F(FetchTest, AWrongChecksumKeepsNothing) {
   EXPECT_TRUE(
       has_text(error(wrong), "its SHA-256 is " + digest_of(server.file) + ", and should be 000"));
   EXPECT_FALSE(has("file") || has("file.part"));
-  std::ofstream(fs::path(scratch.path()) / "file") << "other";
+  scratch.write("file", std::string("other"));
   EXPECT_TRUE(has_text(error(spec()), "is there already and its SHA-256"));
 }
 
@@ -313,7 +312,7 @@ TEST_F(FetchTest, WhatIsNotThereIsSaidAtOnce) {
 }
 
 TEST_F(FetchTest, ListsHaveUrlsChecksumsAndNames) {
-  const fs::path list = fs::path(scratch.path()) / "list";
+  const fs::path list = scratch.path() / "list";
   const std::string sum(64, 'a');
   std::ofstream(list) << "# two files\nhttps://x.org/a/b.h5?key=1 " << sum
                       << "\nhttp://x.org/c other.h5  # renamed\n";

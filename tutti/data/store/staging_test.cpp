@@ -11,7 +11,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"
-#include "tutti/base/scratch_directory.h"
+#include "tutti/data/file_checks.h"
 #include "tutti/data/open/open.h"
 
 namespace tutti::data {
@@ -25,8 +25,8 @@ void write_whole(const fs::path& file, const std::string& content) {
 }
 
 std::string file_text(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  const Bytes bytes = read_all(file);
+  return {bytes.begin(), bytes.end()};
 }
 
 class StagingTest : public ::testing::Test {
@@ -53,7 +53,7 @@ class StagingTest : public ::testing::Test {
     return found;
   }
   const ScratchDirectory scratch;
-  const fs::path from = fs::path(scratch.path()) / "shared", to = fs::path(scratch.path()) / "node";
+  const fs::path from = scratch.path() / "shared", to = scratch.path() / "node";
 };
 
 TEST_F(StagingTest, CopiesAllOnceAndAgainOnlyWhatChanged) {
@@ -129,7 +129,7 @@ TEST_F(StagingTest, OtherNodesFilesBecomeLinksThatGiveWayToCopies) {
 // Another user may have made the folder, or may write to it: its contents are not trusted, and
 // nothing is written through its links.
 TEST_F(StagingTest, AFolderOfSomebodyElseIsRefused) {
-  const fs::path victim = fs::path(scratch.path()) / "victim";
+  const fs::path victim = scratch.path() / "victim";
   write_whole(victim, "mine");
   fs::create_directory(to);
   fs::create_symlink(victim, to / kStagedList);
@@ -157,7 +157,7 @@ TEST_F(StagingTest, ErrorsNameTheFileAndLeaveNothingHalfWritten) {
   StagingSpec wrong = spec();
   wrong.files.push_back(from / "gone.bin");
   EXPECT_TRUE(has_text(error(wrong), "gone.bin: cannot be staged"));
-  wrong.files.back() = fs::path(scratch.path()) / "elsewhere.bin";
+  wrong.files.back() = scratch.path() / "elsewhere.bin";
   EXPECT_TRUE(has_text(error(wrong), "does not lie below"));
   wrong = spec();
   wrong.to = from;
@@ -210,11 +210,10 @@ TEST_F(StagingTest, ACopyThatWasChangedIsFound) {
 // Without the linked files a copy could not be read.
 TEST(Staging, TakesWhatExternalLinksLeadFieldsTo) {
   const ScratchDirectory scratch;
-  const fs::path from = scratch.path() / "shared", to = scratch.path() / "node",
-                 corpus = fs::path(TUTTI_SOURCE_DIR) / "tests/fuzz/corpus/hdf5";
+  const fs::path from = scratch.path() / "shared", to = scratch.path() / "node";
   fs::create_directory(from);
-  fs::copy(corpus / "links", from / "links");
-  fs::copy(corpus / "linked_target", from / "linked_target");
+  for (const char* name : {"links", "linked_target"})
+    fs::copy(corpus_file(std::string("hdf5/") + name), from / name);
   DatasetSpec spec{.name = "arrays",
                    .dir = from,
                    .arrays = {.train = {"links"}, .fields = {"x: from raw/x whole"}}};
@@ -225,10 +224,7 @@ TEST(Staging, TakesWhatExternalLinksLeadFieldsTo) {
   stage_files({.from = from, .files = files, .to = to});
   fs::remove_all(from);
   spec.dir = to;
-  const auto set = open_dataset(spec);
-  Sample sample(set->fields());
-  set->read(0, sample);
-  EXPECT_EQ(static_cast<const int16_t*>(sample.at(0))[5], 15);
+  EXPECT_EQ(values_of<int16_t>(*open_dataset(spec), 0, "x")[5], 15);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/data/images/jpeg_encoder.h"
+#include "tutti/data/made_set.h"
 #include "tutti/data/store/quarantine.h"
 #include "tutti/data/store/sample_cache.h"
 
@@ -21,60 +22,52 @@ namespace tutti::data {
 namespace {
 
 /// Sample i is [i, i + 1, i + 2] and i * i. Counts its reads; samples in `bad` cannot be read.
-class CountedSet : public Dataset {
+class CountedSet : public MadeSet {
  public:
-  explicit CountedSet(int64_t size, std::set<int64_t> bad = {})
-      : size_(size), bad_(std::move(bad)) {}
-  int64_t size() const override { return size_; }
-  const std::vector<Field>& fields() const override { return fields_; }
-  void read(int64_t index, Sample& sample) const override {
-    ++reads;
-    if (bad_.contains(index)) throw IoError(fmt::format("file-{}: truncated", index));
-    auto* x = static_cast<int32_t*>(sample.own(0));
-    for (int k = 0; k < 3; ++k) x[k] = static_cast<int32_t>(index) + k;
-    *static_cast<int64_t*>(sample.own(1)) = index * index;
-  }
-  mutable std::atomic<int> reads = 0;
-
- private:
-  int64_t size_;
-  std::set<int64_t> bad_;
-  std::vector<Field> fields_ = {{.name = "x", .element = ElementType::i32, .shape = Shape{3}},
-                                {.name = "y", .element = ElementType::i64}};
+  explicit CountedSet(int64_t size, const std::set<int64_t>& bad = {})
+      : MadeSet(size,
+                {{.name = "x", .element = ElementType::i32, .shape = Shape{3}},
+                 {.name = "y", .element = ElementType::i64}},
+                [this, bad](int64_t index, Sample& sample) {
+                  ++reads;
+                  if (bad.contains(index)) throw IoError(fmt::format("file-{}: truncated", index));
+                  auto* x = static_cast<int32_t*>(sample.own(0));
+                  for (int k = 0; k < 3; ++k) x[k] = static_cast<int32_t>(index) + k;
+                  *static_cast<int64_t*>(sample.own(1)) = index * index;
+                }) {}
+  std::atomic<int> reads = 0;
 };
 
 /// Sample i is a JPEG of (i + 1) * 8 pixels a side; those in `cut` end early, and those in `gone`
 /// are missing.
-class CodedSet : public Dataset {
+class CodedSet : public MadeSet {
  public:
-  explicit CodedSet(int64_t size, std::set<int64_t> cut = {}, std::set<int64_t> gone = {})
-      : cut_(std::move(cut)), gone_(std::move(gone)) {
+  explicit CodedSet(int64_t size, const std::set<int64_t>& cut = {},
+                    const std::set<int64_t>& gone = {})
+      : MadeSet(size,
+                {{.name = "image", .coded = true}, {.name = "label", .element = ElementType::i32}},
+                [this, gone](int64_t index, Sample& sample) {
+                  ++reads;
+                  sample.set_origin(fmt::format("{}.jpg", index));
+                  if (gone.contains(index))
+                    throw IoError(fmt::format("{}.jpg: cannot open", index));
+                  std::memcpy(sample.own(0, file(index).size()), file(index).data(),
+                              file(index).size());
+                  *static_cast<int32_t*>(sample.own(1)) = static_cast<int32_t>(index);
+                }) {
     for (int64_t i = 0; i < size; ++i) {
       const int64_t side = (i + 1) * 8;
       std::vector<uint8_t> rgb(static_cast<size_t>(side * side * 3));
       for (size_t k = 0; k < rgb.size(); ++k) rgb[k] = static_cast<uint8_t>(k * 37 >> 3);
       files_.push_back(encode_jpeg(rgb, {side, side}, 3));
-      if (cut_.contains(i)) files_.back().resize(files_.back().size() / 2);
+      if (cut.contains(i)) files_.back().resize(files_.back().size() / 2);
     }
   }
-  int64_t size() const override { return std::ssize(files_); }
-  const std::vector<Field>& fields() const override { return fields_; }
-  void read(int64_t index, Sample& sample) const override {
-    ++reads;
-    sample.set_origin(fmt::format("{}.jpg", index));
-    if (gone_.contains(index)) throw IoError(fmt::format("{}.jpg: cannot open", index));
-    const std::vector<uint8_t>& file = files_[static_cast<size_t>(index)];
-    std::memcpy(sample.own(0, file.size()), file.data(), file.size());
-    *static_cast<int32_t*>(sample.own(1)) = static_cast<int32_t>(index);
-  }
   const std::vector<uint8_t>& file(int64_t i) const { return files_[static_cast<size_t>(i)]; }
-  mutable std::atomic<int> reads = 0;
+  std::atomic<int> reads = 0;
 
  private:
-  std::set<int64_t> cut_, gone_;
   std::vector<std::vector<uint8_t>> files_;
-  std::vector<Field> fields_ = {{.name = "image", .coded = true},
-                                {.name = "label", .element = ElementType::i32}};
 };
 
 void expect_picture(const Dataset& set, const CodedSet& all, int64_t index, int64_t expected) {

@@ -18,10 +18,7 @@ namespace {
 using Tokens = std::vector<int32_t>;
 
 Tokens tokens_named(const PairSet& set, int64_t index, const char* name) {
-  Sample sample(set.fields());
-  set.read(index, sample);
-  const auto* numbers = static_cast<const int32_t*>(sample.at(field_index(set, name)));
-  return {numbers, numbers + set.fields()[0].elements()};
+  return values_of<int32_t>(set, index, name);
 }
 
 std::filesystem::path write_documents(const std::filesystem::path& path, const Tokens& tokens,

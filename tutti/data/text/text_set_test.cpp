@@ -21,10 +21,7 @@ namespace fs = std::filesystem;
 using Tokens = std::vector<int32_t>;
 
 Tokens field_of(const TextSet& set, int64_t index, size_t field) {
-  Sample sample(set.fields());
-  set.read(index, sample);
-  const auto* numbers = static_cast<const int32_t*>(sample.at(field));
-  return {numbers, numbers + set.fields()[field].elements()};
+  return values_of<int32_t>(set, index, set.fields()[field].name);
 }
 
 /// Returns the tokens of consecutive windows, without the padding of the last one.
@@ -101,31 +98,22 @@ TEST(TextSet, CharactersHaveTheVocabularyOfTheTrainingText) {
   EXPECT_EQ(set.fields()[1].class_names[1], "\xc3\xa9");
   EXPECT_EQ(set.tokenizer()->decode(tokens_of_windows(set)), text + text);
 
-  const auto other = scratch.write("b.txt", std::string("aaaa\xc3\xa9"
-                                                        "a"));
+  const auto other = scratch.write("b.txt", std::string("aaaa\u00e9a"));
   const TextSet validation(
       {.kind = TextSetSpec::Kind::characters, .files = {other}, .window = 4, .training = {file}});
   EXPECT_EQ(validation.tokenizer()->identity(), set.tokenizer()->identity());
   EXPECT_EQ(field_of(validation, 1, 0), (Tokens{1, 0, 0, 0}));
-  expect_config_error(
-      [&] {
-        TextSet({.kind = TextSetSpec::Kind::characters,
-                 .files = {file},
-                 .window = 4,
-                 .training = {other}});
-      },
-      {file.string(), "the character '\xe6\x97\xa5' (U+65E5)", "not in the vocabulary"});
+  const auto refuse = [](const TextSetSpec& wrong, const std::vector<std::string>& parts) {
+    expect_config_error([&] { TextSet{wrong}; }, parts);
+  };
+  TextSetSpec wrong{.kind = TextSetSpec::Kind::characters, .files = {file}, .window = 4};
+  wrong.training = {other};
+  refuse(wrong, {file.string(), "the character '\xe6\x97\xa5' (U+65E5)", "not in the vocabulary"});
   // The message names file and byte of the first one; here it is in the second file.
   const auto good = scratch.write("good.txt", std::string(5000, 'a'));
   const auto bad = scratch.write("bad.txt", std::string(4500, 'a') + "\xc3\xa9Z a Z");
-  expect_config_error(
-      [&] {
-        TextSet({.kind = TextSetSpec::Kind::characters,
-                 .files = {good, bad},
-                 .window = 4,
-                 .training = {other}});
-      },
-      {bad.string() + ": the character ' ' (U+0020) at byte 4503"});
+  wrong.files = {good, bad};
+  refuse(wrong, {bad.string() + ": the character ' ' (U+0020) at byte 4503"});
   // A byte-order mark is no character.
   const auto marked = scratch.write("m.txt", "\xef\xbb\xbf" + text);
   spec.files = {marked, marked};
@@ -134,7 +122,7 @@ TEST(TextSet, CharactersHaveTheVocabularyOfTheTrainingText) {
   const auto late = scratch.write("c.txt", std::string("aaaaaaaaab"));
   spec = {.kind = TextSetSpec::Kind::characters, .files = {late}, .window = 2, .cut = 0.3};
   spec.part = TextSetSpec::Part::behind_cut;
-  expect_config_error([&] { TextSet{spec}; }, {"the character 'b'"});
+  refuse(spec, {"the character 'b'"});
   write_tokenizer(*set.tokenizer(), scratch.path());
   spec = {.kind = TextSetSpec::Kind::characters, .files = {other}, .window = 2};
   spec.vocabulary = scratch.path();

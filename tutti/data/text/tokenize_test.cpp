@@ -121,39 +121,36 @@ TEST(Tokenize, RefusesWhatCannotBe) {
   const ScratchDirectory scratch;
   const fs::path text = scratch.write("text", std::string("some text\xff"));
   const fs::path to = scratch.path() / "out";
-  expect_config_error([&] { tokenize({.to = to}); }, {"needs a text"});
-  expect_config_error([&] { tokenize({.inputs = {text}, .to = to, .separator = "a b"}); },
-                      {"'a b'", "white space"});
-  expect_config_error([&] { tokenize({.inputs = {text}, .to = to, .kind = "words"}); },
-                      {"'words'", "known are"});
-  expect_io_error([&] { tokenize({.inputs = {text}, .to = to, .kind = "characters"}); },
-                  {text.string(), "0xff", "no UTF-8"});
-  expect_config_error([&] { tokenize({.inputs = {text}, .to = to, .vocabulary = 100}); },
-                      {"100", "257"});
-  expect_config_error([&] { tokenize({.inputs = {text}, .to = to, .validation = 0.95}); },
-                      {"0.95", "--validation"});
-  expect_io_error([&] { tokenize({.inputs = {scratch.write("e", std::string())}, .to = to}); },
-                  {"is empty"});
-  expect_config_error(
-      [&] {
-        tokenize(
-            {.inputs = {text}, .to = to, .files = to, .part = "validation", .validation = 0.5});
-      },
-      {"--validation", "--part"});
+  const auto refuse = [](const TokenizeSpec& spec, const std::vector<std::string>& parts) {
+    expect_config_error([&] { tokenize(spec); }, parts);
+  };
+  const auto refuse_file = [](const TokenizeSpec& spec, const std::vector<std::string>& parts) {
+    expect_io_error([&] { tokenize(spec); }, parts);
+  };
+  refuse({.to = to}, {"needs a text"});
+  refuse({.inputs = {text}, .to = to, .separator = "a b"}, {"'a b'", "white space"});
+  refuse({.inputs = {text}, .to = to, .kind = "words"}, {"'words'", "known are"});
+  refuse_file({.inputs = {text}, .to = to, .kind = "characters"},
+              {text.string(), "0xff", "no UTF-8"});
+  refuse({.inputs = {text}, .to = to, .vocabulary = 100}, {"100", "257"});
+  refuse({.inputs = {text}, .to = to, .validation = 0.95}, {"0.95", "--validation"});
+  refuse_file({.inputs = {scratch.write("e", std::string())}, .to = to}, {"is empty"});
+  refuse({.inputs = {text}, .to = to, .files = to, .part = "validation", .validation = 0.5},
+         {"--validation", "--part"});
   const fs::path packed = scratch.write("g", std::string("\x1f\x8b\x08"));
-  expect_io_error([&] { tokenize({.inputs = {packed}, .to = to}); }, {"/g", "gzip", "unpack"});
+  refuse_file({.inputs = {packed}, .to = to}, {"/g", "gzip", "unpack"});
   const fs::path wide = scratch.write("w", std::string("\xff\xfeT\0o\0", 6));
-  expect_io_error([&] { tokenize({.inputs = {wide}, .to = to}); }, {"/w", "UTF-16", "iconv"});
+  refuse_file({.inputs = {wide}, .to = to}, {"/w", "UTF-16", "iconv"});
   const fs::path paper = scratch.write("p.pdf", std::string("%PDF-1.4\n1 0 obj <<\n"));
-  expect_io_error([&] { tokenize({.inputs = {paper}, .to = to}); }, {"p.pdf", "a PDF document"});
+  refuse_file({.inputs = {paper}, .to = to}, {"p.pdf", "a PDF document"});
   EXPECT_GT(tokenize({.inputs = {paper}, .to = to, .kind = "bytes"}).parts[0].tokens, 0);
   // The byte is counted from the start of the file, also after the first chunk and document.
   const fs::path late = scratch.write("late", std::string(300'000, 'a') + " <s> b\xff");
-  const TokenizeSpec spec{.inputs = {late},
-                          .to = scratch.path() / "late.out",
-                          .kind = "characters",
-                          .separator = "<s>"};
-  expect_io_error([&] { tokenize(spec); }, {"byte 300006 (0xff)"});
+  refuse_file({.inputs = {late},
+               .to = scratch.path() / "late.out",
+               .kind = "characters",
+               .separator = "<s>"},
+              {"byte 300006 (0xff)"});
 }
 
 TEST(Tokenize, TextWithoutWhiteSpaceIsCutAtLongPieces) {

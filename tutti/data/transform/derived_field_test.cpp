@@ -56,23 +56,15 @@ TEST(DerivedField, SaysWhatDoesNotFit) {
   const ScratchDirectory scratch;
   const std::string pdb = scratch.write("p.pdb", pdb_text(6)).string();
   const Field seven{.name = "x", .element = ElementType::f32, .shape = {7, 3}};
-  expect_config_error([&] { derived_field(seven, derivation_of("x: select CA of " + pdb)); },
-                      {"'x' has 7 atoms", "/p.pdb has 6"});
-  expect_config_error(
-      [&] {
-        derived_field({.name = "x", .element = ElementType::f32, .shape = {6, 3}},
-                      derivation_of("x: select CB of " + pdb));
-      },
-      {"/p.pdb", "'CB'"});
-  expect_config_error(
-      [&] {
-        derived_field({.name = "image", .element = ElementType::u8, .shape = {3, 8, 8}},
-                      derivation_of("image: contacts 8"));
-      },
-      {"'image'", "[atoms, 3]"});
-  expect_error<ConfigError>(
-      [&] { derived_field(seven, derivation_of("x: select CA of /nowhere/p.pdb")); },
-      {"/nowhere/p.pdb"});
+  const Field six{.name = "x", .element = ElementType::f32, .shape = {6, 3}};
+  const auto refuse = [](const Field& field, const std::string& steps,
+                         const std::vector<std::string>& parts) {
+    expect_config_error([&] { derived_field(field, derivation_of(steps)); }, parts);
+  };
+  refuse(seven, "x: select CA of " + pdb, {"'x' has 7 atoms", "/p.pdb has 6"});
+  refuse(six, "x: select CB of " + pdb, {"/p.pdb", "'CB'"});
+  refuse({.name = "image", .shape = {3, 8, 8}}, "image: contacts 8", {"'image'", "[atoms, 3]"});
+  refuse(seven, "x: select CA of /nowhere/p.pdb", {"/nowhere/p.pdb"});
 }
 
 // A trajectory becomes a minibatch: the map is input and target, both mirrored the same way.

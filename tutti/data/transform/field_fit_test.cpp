@@ -6,6 +6,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"
+#include "tutti/data/made_set.h"
 #include "tutti/data/transform/sample_writer.h"
 
 namespace tutti::data {
@@ -48,26 +49,19 @@ TEST(FieldFit, TargetsThatDoNotFitNameTheRemedy) {
 }
 
 TEST(FieldFit, LabelsBeyondTheNetworksOutputsAreRefused) {
-  class Labelled final : public Dataset {
-   public:
-    explicit Labelled(Field field) : fields_{std::move(field)} {}
-    int64_t size() const override { return 5; }
-    const std::vector<Field>& fields() const override { return fields_; }
-    void read(int64_t index, Sample& sample) const override {
+  const auto labelled = [](Field field) {
+    return MadeSet(5, {std::move(field)}, [](int64_t index, Sample& sample) {
       *static_cast<int64_t*>(sample.own(0)) = index < 4 ? index : -1;
-    }
-
-   private:
-    std::vector<Field> fields_;
+    });
   };
   const Field labels{.name = "label", .element = ElementType::i64};
   Field named = labels;
   named.class_names = {"a", "b", "c", "d"};
   const std::vector<BatchField> three = {{"label", {DType::i32, {1}, {}}, {}, 3}},
                                 one = {{"label", {DType::i32, {1}, {}}, {}, 1}};
-  EXPECT_THROW(SampleWriter(Labelled(named), three, {}, 3), ConfigError);
-  EXPECT_THROW(SampleWriter(Labelled(labels), one, {}, 3), ConfigError);
-  const Labelled set(labels);
+  EXPECT_THROW(SampleWriter(labelled(named), three, {}, 3), ConfigError);
+  EXPECT_THROW(SampleWriter(labelled(labels), one, {}, 3), ConfigError);
+  const MadeSet set = labelled(labels);
   const SampleWriter writer(set, three, {}, 3);
   Sample sample(set.fields());
   int32_t label = 0;
@@ -86,18 +80,10 @@ TEST(FieldFit, LabelsBeyondTheNetworksOutputsAreRefused) {
 }
 
 TEST(FieldFit, AMaskIsMovedAsItsImageIs) {
-  class Masked final : public Dataset {
-   public:
-    int64_t size() const override { return 1; }
-    const std::vector<Field>& fields() const override { return fields_; }
-    void read(int64_t, Sample&) const override {}
-
-   private:
-    std::vector<Field> fields_ = {{.name = "image", .shape = {3, 8, 8}},
-                                  {.name = "mask", .shape = {8, 8}},
-                                  {.name = "label"}};
-  };
-  const Masked set;
+  const MadeSet set(
+      1,
+      {{.name = "image", .shape = {3, 8, 8}}, {.name = "mask", .shape = {8, 8}}, {.name = "label"}},
+      [](int64_t, Sample&) {});
   const std::vector<BatchField> masked = {{"image", {DType::f32, {1, 3, 8, 8}, {}}},
                                           {"mask", {DType::i32, {1, 8, 8}, {}}}},
                                 labelled = {{"image", {DType::f32, {1, 3, 8, 8}, {}}},

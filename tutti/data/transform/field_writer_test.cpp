@@ -9,6 +9,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"
 #include "tutti/base/numeric/rng.h"
+#include "tutti/data/made_set.h"
 #include "tutti/data/transform/sample_writer.h"
 
 namespace tutti::data {
@@ -234,22 +235,15 @@ TEST(FieldWriter, SymmetriesOfTheCubeAreAllFortyEightOnceEach) {
 }
 
 TEST(SampleWriter, AnImageAndItsMaskMeetTheSameChance) {
-  class Masked final : public Dataset {
-   public:
-    int64_t size() const override { return 50; }
-    const std::vector<Field>& fields() const override { return fields_; }
-    void read(int64_t index, Sample& sample) const override {
-      auto* image = static_cast<float*>(sample.own(0));
-      auto* mask = static_cast<int64_t*>(sample.own(1));
-      for (int64_t i = 0; i < 81; ++i) image[i] = static_cast<float>(mask[i] = i * index % 83 + 1);
-    }
-
-   private:
-    std::vector<Field> fields_ = {
-        {.name = "image", .element = ElementType::f32, .shape = {1, 9, 9}},
-        {.name = "mask", .element = ElementType::i64, .shape = {9, 9}}};
-  };
-  const Masked set;
+  const MadeSet set(50,
+                    {{.name = "image", .element = ElementType::f32, .shape = {1, 9, 9}},
+                     {.name = "mask", .element = ElementType::i64, .shape = {9, 9}}},
+                    [](int64_t index, Sample& sample) {
+                      auto* image = static_cast<float*>(sample.own(0));
+                      auto* mask = static_cast<int64_t*>(sample.own(1));
+                      for (int64_t i = 0; i < 81; ++i)
+                        image[i] = static_cast<float>(mask[i] = i * index % 83 + 1);
+                    });
   const std::vector<BatchField> fields = {{"image", {DType::f32, {1, 1, 7, 8}, {}}},
                                           {"mask", {DType::i32, {1, 7, 8}, {}}}};
   const auto steps = [](const std::string& field) {

@@ -2,7 +2,6 @@
 // Reads and writes HDF5 files, including NetCDF-4, as arrays.
 
 #include <filesystem>
-#include <span>
 #include <vector>
 
 #include "tutti/data/format/array/array_file.h"
@@ -31,7 +30,7 @@ struct Hdf5Storage {
 
 /// Writes a file with these data sets, whose names differ, and the groups in their paths, and
 /// closes it. The whole file is made in memory first. IoError naming the file and the reason.
-void write_hdf5(const std::filesystem::path& path, std::span<const ArrayRef> arrays,
+void write_hdf5(const std::filesystem::path& path, const std::vector<ArrayRef>& arrays,
                 const Hdf5Storage& storage = {});
 
 }  // namespace tutti::data

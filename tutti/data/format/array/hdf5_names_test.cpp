@@ -7,16 +7,12 @@
 namespace tutti::data {
 namespace {
 
-std::filesystem::path hdf5_example(const std::string& name) {
-  return std::filesystem::path(TUTTI_SOURCE_DIR) / "tests/fuzz/corpus/hdf5" / name;
-}
-
 // The array is run7/d; run7/up leads to the root, run7/own to run7; self and through, by another
 // file, lead from the file to itself.
 TEST(Hdf5, LinksBackToTheFileAndSpellingsAreFollowed) {
   const std::vector<int16_t> x = {0, 1, 2, 3, 4, 5};
   for (const bool probe : {true, false}) {
-    const ArrayFile file = open_array_file(hdf5_example("circle"), {.probe = probe});
+    const ArrayFile file = open_array_file(corpus_file("hdf5/circle"), {.probe = probe});
     std::vector<std::string> names;
     for (const ArrayInfo& array : file.arrays()) names.push_back(array.name);
     EXPECT_EQ(names, (std::vector<std::string>{"run7/d", "self", "through"}));
@@ -34,7 +30,7 @@ TEST(Hdf5, LinksBackToTheFileAndSpellingsAreFollowed) {
 // 5, with fill values at the end.
 TEST(Hdf5, UnlimitedDimensionsAreAsLongAsTheLongestArray) {
   for (const bool probe : {true, false}) {
-    const ArrayFile file = open_array_file(hdf5_example("short_records"), {.probe = probe});
+    const ArrayFile file = open_array_file(corpus_file("hdf5/short_records"), {.probe = probe});
     EXPECT_EQ(whole<float>(file, "x"), counted<float>(15));
     constexpr int16_t kFill = -32767;
     EXPECT_EQ(whole<int16_t>(file, "y"),
@@ -57,7 +53,7 @@ TEST(Hdf5, UnlimitedDimensionsAreAsLongAsTheLongestArray) {
 // bytes; a boolean has none. The second dimensions of loose_short and loose_long have no scale.
 TEST(Hdf5, WithoutAStoredFillValueNetCdfsDefaultIsTaken) {
   for (const bool probe : {true, false}) {
-    const ArrayFile file = open_array_file(hdf5_example("no_fill_value"), {.probe = probe});
+    const ArrayFile file = open_array_file(corpus_file("hdf5/no_fill_value"), {.probe = probe});
     constexpr int16_t kShort = -32767;
     constexpr int32_t kInt = -2147483647;
     constexpr uint64_t kUnsigned = 18446744073709551614u;

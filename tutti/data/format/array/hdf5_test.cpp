@@ -5,8 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
+#include <functional>
 #include <thread>
 
 #include "tutti/base/expect_text.h"
@@ -22,11 +21,8 @@ namespace {
 std::filesystem::path written(const ScratchDirectory& scratch, const Hdf5Storage& storage,
                               const std::string& name = "x.h5") {
   const auto values = counted<float>(10 * 6 * 7);
-  const std::vector<ArrayRef> arrays = {{.name = "climate/data",
-                                         .type = ElementType::f32,
-                                         .shape = {10, 6, 7},
-                                         .values = values.data()}};
-  write_hdf5(scratch.path() / name, arrays, storage);
+  write_hdf5(scratch.path() / name, {{"climate/data", ElementType::f32, {10, 6, 7}, values.data()}},
+             storage);
   return scratch.path() / name;
 }
 
@@ -90,11 +86,7 @@ TEST(Hdf5, EqualArraysMakeEqualFilesAtAnyTime) {
     rows->append(values, 1);
     rows->close();
   };
-  const auto bytes = [&](const std::string& name) {
-    std::ostringstream text;
-    text << std::ifstream(scratch.path() / name, std::ios::binary).rdbuf();
-    return text.str();
-  };
+  const auto bytes = [&](const std::string& name) { return read_all(scratch.path() / name); };
   write("early");
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));
   write("late");
@@ -130,12 +122,8 @@ TEST(Hdf5, ErrorsNameFileAndDataSet) {
       {"/head", "found one of 20 bytes", "truncated or corrupted"});
 }
 
-std::filesystem::path hdf5_sample(const std::string& name) {
-  return std::filesystem::path(TUTTI_SOURCE_DIR) / "tests/fuzz/corpus/hdf5" / name;
-}
-
 TEST(Hdf5, EveryNameThatCanBeOpenedIsAnArray) {
-  const ArrayFile file = open_array_file(hdf5_sample("links"));
+  const ArrayFile file = open_array_file(corpus_file("hdf5/links"));
   const std::vector<int16_t> x = {0, 1, 2, 3, 4, 5};
   for (const char* name : {"raw/x", "again", "soft", "group/x"})
     EXPECT_EQ(whole<int16_t>(file, name), x) << name;
@@ -154,7 +142,7 @@ TEST(Hdf5, EveryNameThatCanBeOpenedIsAnArray) {
 
 TEST(Hdf5, ALinkToWhatIsNoFileIsAProblemOfItsArrayAlone) {
   const ScratchDirectory scratch;
-  std::filesystem::copy(hdf5_sample("links"), scratch.path() / "links");
+  std::filesystem::copy(corpus_file("hdf5/links"), scratch.path() / "links");
   ASSERT_EQ(::mkfifo((scratch.path() / "linked_target").c_str(), 0600), 0);
   for (const bool probe : {true, false}) {
     const ArrayFile file = open_array_file(scratch.path() / "links", {.probe = probe});
@@ -187,7 +175,7 @@ TEST(Hdf5, RemediesAreNamedAndWork) {
   for (const Remedy& one : remedies) {
     const std::filesystem::path folder = scratch.path() / one.file;
     std::filesystem::create_directory(folder);
-    std::filesystem::copy(hdf5_sample(one.file), folder / "OLD");
+    std::filesystem::copy(corpus_file(std::string("hdf5/") + one.file), folder / "OLD");
     const std::string message =
         message_of<BadFile>([&] { open_array_file(folder / "OLD").find(one.array); });
     EXPECT_TRUE(has_text(message, one.message)) << one.file;
@@ -199,7 +187,7 @@ TEST(Hdf5, RemediesAreNamedAndWork) {
 }
 
 TEST(Hdf5, WhatTheSystemRefusesIsNoDamage) {
-  const auto path = hdf5_sample("links");
+  const auto path = corpus_file("hdf5/links");
   const FileBytes file = FileBytes::open(path);
   const std::string message = message_of<IoError>([&] {
     const FewFiles few(3);
@@ -225,28 +213,20 @@ TEST(Hdf5, FilesWithAUserBlock) {
 }
 
 TEST(HdfProbe, AChildThatCrashesHangsOrEatsMemoryIsABadFile) {
-  expect_error<BadFile>(
-      [] {
-        bytes_of_child("x.h5", 60, []() -> std::vector<uint8_t> {
-          ::raise(SIGSEGV);
-          return {};
-        });
-      },
-      {"x.h5", "by signal 11", "corrupted"});
-  expect_error<BadFile>(
-      [] {
-        bytes_of_child("x.h5", 1, []() -> std::vector<uint8_t> {
-          for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
-        });
-      },
-      {"x.h5", "within 1 seconds"});
-  expect_error<BadFile>(
-      [] {
-        bytes_of_child("x.h5", 60, []() -> std::vector<uint8_t> {
-          return std::vector<uint8_t>(size_t{1} << 46, 1);
-        });
-      },
-      {"x.h5", "with code 1"});
+  const auto refuse = [](int seconds, const std::function<Bytes()>& work,
+                         const std::vector<std::string>& parts) {
+    expect_error<BadFile>([&] { bytes_of_child("x.h5", seconds, work); }, parts);
+  };
+  const auto crash = [] {
+    ::raise(SIGSEGV);
+    return Bytes();
+  };
+  const auto hang = []() -> Bytes {
+    for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+  };
+  refuse(60, crash, {"x.h5", "by signal 11", "corrupted"});
+  refuse(1, hang, {"x.h5", "within 1 seconds"});
+  refuse(60, [] { return Bytes(size_t{1} << 46, 1); }, {"x.h5", "with code 1"});
   EXPECT_EQ(bytes_of_child("x.h5", 60, [] { return Bytes(300'000, 3); }), Bytes(300'000, 3));
   EXPECT_EQ(bytes_of_child("x.h5", 60, [] { return Bytes(); }), Bytes());
 }
@@ -254,8 +234,7 @@ TEST(HdfProbe, AChildThatCrashesHangsOrEatsMemoryIsABadFile) {
 // HDF5 1.10.8 crashes on this file with SIGSEGV; other releases refuse it or read it. This test
 // must survive.
 TEST(HdfProbe, AFileThatCrashesTheLibraryEndsNothing) {
-  const std::filesystem::path file =
-      std::filesystem::path(TUTTI_SOURCE_DIR) / "tests/fuzz/corpus/hdf5/crashes_hdf5_1.10.8";
+  const auto file = corpus_file("hdf5/crashes_hdf5_1.10.8");
   try {
     open_array_file(file);
   } catch (const BadFile& error) {

@@ -9,22 +9,11 @@
 namespace tutti::data {
 namespace {
 
-/// Holds an open HDF5 object; the constructor throws IoError if the call failed.
-class H5Object {
- public:
-  H5Object(hid_t id, const std::string& file, const std::string& doing) : id_(id) {
-    if (id < 0) throw IoError(fmt::format("{}: HDF5 cannot {}: too little memory?", file, doing));
-  }
-  ~H5Object() {
-    if (id_ >= 0) H5Idec_ref(id_);
-  }
-  H5Object(const H5Object&) = delete;
-  H5Object& operator=(const H5Object&) = delete;
-  operator hid_t() const { return id_; }
-
- private:
-  hid_t id_;
-};
+/// Returns the result of an HDF5 call; throws IoError if it is negative, which means failure.
+hid_t h5_done(hid_t result, const std::string& file, const std::string& doing) {
+  if (result < 0) throw IoError(fmt::format("{}: HDF5 cannot {}: too little memory?", file, doing));
+  return result;
+}
 
 /// Returns a new little-endian HDF5 type, which the caller closes.
 hid_t h5_type(ElementType type) {
@@ -62,16 +51,15 @@ void write_h5_attribute(hid_t set, const std::string& path, const std::string& n
                         const ArrayAttribute& value) {
   const std::string doing = fmt::format("write attribute '{}'", name);
   const bool text = value.numbers.empty();
-  const H5Object type(H5Tcopy(text ? H5T_C_S1 : H5T_NATIVE_DOUBLE), path, doing);
+  const H5Id type(h5_done(H5Tcopy(text ? H5T_C_S1 : H5T_NATIVE_DOUBLE), path, doing));
   if (text) H5Tset_size(type, value.text.size() + 1);
   const hsize_t count = value.numbers.size();
-  const H5Object space(text ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &count, nullptr), path,
-                       doing);
-  const H5Object attribute(H5Acreate2(set, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT),
-                           path, doing);
+  const H5Id space(
+      h5_done(text ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &count, nullptr), path, doing));
+  const H5Id attribute(
+      h5_done(H5Acreate2(set, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT), path, doing));
   const void* values = text ? static_cast<const void*>(value.text.c_str()) : value.numbers.data();
-  if (H5Awrite(attribute, type, values) < 0)
-    throw IoError(fmt::format("{}: HDF5 cannot {}: too little memory?", path, doing));
+  h5_done(H5Awrite(attribute, type, values), path, doing);
 }
 
 void write_h5_array(hid_t file, const std::string& path, const ArrayRef& array,
@@ -84,13 +72,13 @@ void write_h5_array(hid_t file, const std::string& path, const ArrayRef& array,
   const std::vector<hsize_t> extents(array.shape.begin(), array.shape.end()),
       chunk(storage.chunk.begin(), storage.chunk.end());
   const std::string doing = fmt::format("write data set '{}'", array.name);
-  const H5Object type(h5_type(array.type), path, doing);
-  const H5Object space(
+  const H5Id type(h5_done(h5_type(array.type), path, doing));
+  const H5Id space(h5_done(
       extents.empty() ? H5Screate(H5S_SCALAR)
                       : H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
-      path, doing);
-  const H5Object links(H5Pcreate(H5P_LINK_CREATE), path, doing),
-      layout(H5Pcreate(H5P_DATASET_CREATE), path, doing);
+      path, doing));
+  const H5Id links(h5_done(H5Pcreate(H5P_LINK_CREATE), path, doing)),
+      layout(h5_done(H5Pcreate(H5P_DATASET_CREATE), path, doing));
   H5Pset_create_intermediate_group(links, 1);
   H5Pset_obj_track_times(layout, false);  // equal arrays make equal files
   if (!chunk.empty()) {
@@ -98,18 +86,14 @@ void write_h5_array(hid_t file, const std::string& path, const ArrayRef& array,
     if (storage.shuffle) H5Pset_shuffle(layout);
     if (storage.deflate > 0) H5Pset_deflate(layout, static_cast<unsigned>(storage.deflate));
   }
-  const H5Object set(H5Dcreate2(file, array.name.c_str(), type, space, links, layout, H5P_DEFAULT),
-                     path, doing);
-  if (H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.values) < 0)
-    throw IoError(fmt::format("{}: HDF5 cannot {}: too little memory?", path, doing));
+  const H5Id set(h5_done(
+      H5Dcreate2(file, array.name.c_str(), type, space, links, layout, H5P_DEFAULT), path, doing));
+  h5_done(H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.values), path, doing);
   for (const auto& [name, value] : array.attributes) write_h5_attribute(set, path, name, value);
 }
 
 std::vector<uint8_t> image_of(hid_t file, const std::string& name) {
-  const auto whole = [&](bool done) {
-    if (!done)
-      throw IoError(fmt::format("{}: HDF5 cannot make the file: too little memory?", name));
-  };
+  const auto whole = [&](bool is) { h5_done(is ? 0 : -1, name, "make the file"); };
   whole(H5Fflush(file, H5F_SCOPE_GLOBAL) >= 0);
   const ssize_t bytes = H5Fget_file_image(file, nullptr, 0);
   whole(bytes > 0);
@@ -129,20 +113,20 @@ void write_image(const std::filesystem::path& path, const std::vector<uint8_t>& 
 
 }  // namespace
 
-void write_hdf5(const std::filesystem::path& path, std::span<const ArrayRef> arrays,
+void write_hdf5(const std::filesystem::path& path, const std::vector<ArrayRef>& arrays,
                 const Hdf5Storage& storage) {
   const std::lock_guard lock(hdf5_mutex());
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   const std::string name = path.string();
-  const H5Object access(H5Pcreate(H5P_FILE_ACCESS), name, "start");
+  const H5Id access(h5_done(H5Pcreate(H5P_FILE_ACCESS), name, "start"));
   H5Pset_file_locking(access, false, true);
   // The file is made in memory first: HDF5's library does not say why it cannot write, and if a
   // file may not grow, it cannot close it and may crash at the end of the process.
   H5Pset_fapl_core(access, size_t{1} << 20, false);
   std::vector<uint8_t> image;
   {
-    const H5Object file(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access), name,
-                        "make the file");
+    const H5Id file(h5_done(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access), name,
+                            "make the file"));
     for (const ArrayRef& array : arrays) write_h5_array(file, name, array, storage);
     image = image_of(file, name);
   }

@@ -88,8 +88,8 @@ TEST(NetcdfClassic, SignedNumbersMayMeanUnsignedOnes) {
 
 TEST(NetcdfClassic, OneVariableAlongTheRecordsIsNotPadded) {
   const ScratchDirectory scratch;
-  for (const int64_t announced : {int64_t{4}, int64_t{0xffffffff}}) {  // the second: the file is
-                                                                       // still being written
+  // The second number says that the file is still being written.
+  for (const int64_t announced : {int64_t{4}, int64_t{0xffffffff}}) {
     const ArrayFile file = open_array_file(
         scratch.write("x.nc", classic_bytes({.announced = announced, .time = false})));
     EXPECT_EQ(whole<int16_t>(file, "x"),

@@ -133,13 +133,13 @@ TEST(Cifar, ReadsRealRecords) {
   const Bytes bytes = read_all(sample / "data_batch_1_first256.bin");
   std::vector<int> labels;
   for (int64_t i = 0; i < 8; ++i) labels.push_back(read_image(train, i).label);
-  EXPECT_EQ(labels, (std::vector<int>{6, 9, 9, 4, 1, 1, 2,
-                                      7}));  // the well-known frog, truck, truck, deer, ...
+  // The well-known frog, truck, truck, deer, ...
+  EXPECT_EQ(labels, (std::vector<int>{6, 9, 9, 4, 1, 1, 2, 7}));
   for (const int64_t i : {0, 100, 255})
     expect_record(train, i, bytes.data() + i * kCifarRecordBytes);
   EXPECT_EQ(open_cifar_file(sample / "test_batch_first128.bin").size(), 128);
-  const FieldStatistics statistics =
-      field_statistics(train, "image");  // near those of the whole set, in the right order
+  // They are near those of the whole set, in the right order.
+  const FieldStatistics statistics = field_statistics(train, "image");
   EXPECT_NEAR(statistics.mean[0], 0.4914, 0.02);
   EXPECT_NEAR(statistics.mean[2], 0.4465, 0.02);
   EXPECT_GT(statistics.mean[0], statistics.mean[2] + 0.02);

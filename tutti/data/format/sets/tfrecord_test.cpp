@@ -41,21 +41,20 @@ TEST(TfRecord, ErrorsNameFileRecordAndChecksum) {
   const ScratchDirectory scratch;
   write_tfrecords(scratch.path() / "x", std::vector<Bytes>{{1, 2, 3}, {4, 5, 6}});
   const Bytes sound = read_all(scratch.path() / "x");
-  const auto read = [&](const Bytes& bytes) { records_of(scratch.write("x", bytes)); };
+  const auto refuse = [&](const Bytes& bytes, const std::vector<std::string>& parts) {
+    expect_error<BadFile>([&] { records_of(scratch.write("x", bytes)); }, parts);
+  };
   Bytes damaged = sound;
   damaged[19 + 12] ^= 1;
-  expect_error<BadFile>([&] { read(damaged); }, {"/x: record 1", "checksum", "of its 3 bytes"});
+  refuse(damaged, {"/x: record 1", "checksum", "of its 3 bytes"});
   damaged = sound;
   damaged[19] ^= 1;
-  expect_error<BadFile>([&] { read(damaged); }, {"/x: record 1", "of its length 2"});
-  for (size_t end = 1; end < 19; ++end)
-    expect_error<BadFile>(
-        [&] { read(Bytes(sound.begin(), sound.begin() + static_cast<ptrdiff_t>(19 + end))); },
-        {"/x: record 1"});
-  for (size_t end = 20; end < 38; ++end)
-    expect_error<BadFile>(
-        [&] { read(gzipped(Bytes(sound.begin(), sound.begin() + static_cast<ptrdiff_t>(end)))); },
-        {"/x: record 1"});
+  refuse(damaged, {"/x: record 1", "of its length 2"});
+  for (ptrdiff_t end = 20; end < 38; ++end) {
+    const Bytes cut(sound.begin(), sound.begin() + end);
+    refuse(cut, {"/x: record 1"});
+    refuse(gzipped(cut), {"/x: record 1"});
+  }
 }
 
 TEST(TfRecord, ZerosBehindTheLastRecordAndZlibAreNamed) {
@@ -149,12 +148,11 @@ TEST(TfExample, UnpackedListsAsOlderWritersHaveThem) {
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].floats, (std::vector<float>{1, 2}));
   EXPECT_EQ(found[1].integers, (std::vector<int64_t>{5, 300, 0}));
-  for (size_t end = 1; end < record.size(); ++end)
-    expect_error<BadFile>(
-        [&] {
-          parse_example({record.data(), end}, "f: record 3");
-        },
-        {"f: record 3", "expected a tf.Example"});
+  for (size_t end = 1; end < record.size(); ++end) {
+    const std::span<const uint8_t> cut(record.data(), end);
+    expect_error<BadFile>([&] { parse_example(cut, "f: record 3"); },
+                          {"f: record 3", "expected a tf.Example"});
+  }
 }
 
 TEST(TfExample, DamagedRecordsEndInErrorsOnly) {

@@ -1,7 +1,6 @@
 #include "tutti/data/open/verify.h"
 
 #include <fmt/ranges.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cctype>
@@ -17,6 +16,7 @@
 #include "tutti/base/numeric/sha256.h"
 #include "tutti/data/arrays/array_set.h"
 #include "tutti/data/clicks/click_set.h"
+#include "tutti/data/content_hash.h"
 #include "tutti/data/file/file_list.h"
 #include "tutti/data/format/sets/idx.h"
 #include "tutti/data/format/sets/lattices_file.h"
@@ -75,15 +75,13 @@ struct Checksums {
 };
 
 Checksums checksums(const FileBytes& file) {
-  const std::unique_ptr<XXH64_state_t, decltype(&XXH64_freeState)> hash{XXH64_createState(),
-                                                                        &XXH64_freeState};
-  XXH64_reset(hash.get(), 0);
+  ContentHash hash;
   Sha256 sha;
   file.walk(0, [&](std::span<const uint8_t> block, int64_t) {
-    XXH64_update(hash.get(), block.data(), block.size());
+    hash.add(block);
     sha.update(block);
   });
-  return {fmt::format("{:016x}", XXH64_digest(hash.get())), sha.digest()};
+  return {fmt::format("{:016x}", hash.value()), sha.digest()};
 }
 
 // `read` fills records and class counts, or throws the fault of the content. It goes first: if the
@@ -226,23 +224,21 @@ void verify_images(const fs::path& dir, std::string_view part, const ClassLimit&
     const auto set = open_image_set(dir, part, limit, {});
     FileReport whole{.file = part == "train" ? dir : dir / part};
     whole.class_counts.resize(set->fields()[1].class_names.size());
-    const std::unique_ptr<XXH64_state_t, decltype(&XXH64_freeState)> hash{XXH64_createState(),
-                                                                          &XXH64_freeState};
-    XXH64_reset(hash.get(), 0);
+    ContentHash hash;
     Sample sample(set->fields());
     DecodedImage image;
     for (int64_t i = 0; i < set->size(); ++i) try {
         set->read(i, sample);
         const std::span<const uint8_t> coded = sample.coded_at(0);
         whole.bytes += std::ssize(coded);
-        XXH64_update(hash.get(), coded.data(), coded.size());
+        hash.add(coded);
         decode_whole(coded, sample.origin(), image);
         ++whole.records;
         ++whole.class_counts[static_cast<size_t>(*static_cast<const int32_t*>(sample.at(1)))];
       } catch (const IoError& error) {
         report.files.push_back({.file = set->origin(i), .problem = error.what()});
       }
-    whole.xxhash64 = fmt::format("{:016x}", XXH64_digest(hash.get()));
+    whole.xxhash64 = fmt::format("{:016x}", hash.value());
     report.files.push_back(std::move(whole));
   } catch (const Error& error) {
     report.files.push_back({.file = dir, .problem = error.what()});

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,7 +11,6 @@
 #include <chrono>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <span>
 #include <sstream>
@@ -20,6 +18,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/own_file.h"
+#include "tutti/data/content_hash.h"
 #include "tutti/data/file/file_bytes.h"
 
 namespace tutti::data {
@@ -79,21 +78,6 @@ std::map<std::string, ListedCopy> read_copies(const fs::path& folder) {
   return copies;
 }
 
-class Hash {
- public:
-  Hash() : state_(XXH64_createState()) { XXH64_reset(state_.get(), 0); }
-  void add(std::span<const std::byte> bytes) {
-    XXH64_update(state_.get(), bytes.data(), bytes.size());
-  }
-  uint64_t value() const { return XXH64_digest(state_.get()); }
-
- private:
-  struct Free {
-    void operator()(XXH64_state_t* state) const { XXH64_freeState(state); }
-  };
-  std::unique_ptr<XXH64_state_t, Free> state_;
-};
-
 struct Task {
   fs::path original;
   std::string name;  // path below both folders
@@ -133,9 +117,8 @@ class Staging {
       if (listed == there.end() || listed->second.original != task.found)
         throw IoError(fmt::format("{}: is no copy of {} as it is now: stage it again",
                                   copy.string(), task.original.string()));
-      Hash hash;
-      FileBytes::open(copy).walk(
-          0, [&](std::span<const uint8_t> block, int64_t) { hash.add(std::as_bytes(block)); });
+      ContentHash hash;
+      FileBytes::open(copy).walk(0, [&](auto block, int64_t) { hash.add(block); });
       if (hash.value() != listed->second.checksum)
         throw IoError(fmt::format(
             "{}: its checksum is {:016x}, and was {:016x} when it was copied: the disk or somebody "
@@ -299,7 +282,7 @@ class Staging {
     ::posix_fadvise(in.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
     const OpenFile out(open_own_file(part, O_WRONLY | O_CREAT | O_EXCL));
     std::vector<std::byte> block(kCopyBlock);
-    Hash hash;
+    ContentHash hash;
     for (int64_t at = 0; at < task.found.bytes;) {
       const size_t wanted = std::min(kCopyBlock, static_cast<size_t>(task.found.bytes - at));
       const ssize_t got = ::pread(in.get(), block.data(), wanted, at);

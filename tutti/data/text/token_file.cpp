@@ -123,13 +123,9 @@ void TokenFile::read(int64_t first, std::span<int32_t> out) const {
 }
 
 void TokenFile::verify() const {
-  const std::unique_ptr<XXH64_state_t, decltype(&XXH64_freeState)> hash{XXH64_createState(),
-                                                                        &XXH64_freeState};
-  XXH64_reset(hash.get(), 0);
-  bytes_.walk(kTokenHeaderBytes, [&](std::span<const uint8_t> block, int64_t) {
-    XXH64_update(hash.get(), block.data(), block.size());
-  });
-  if (XXH64_digest(hash.get()) != header_.checksum)
+  ContentHash hash;
+  bytes_.walk(kTokenHeaderBytes, [&](auto block, int64_t) { hash.add(block); });
+  if (hash.value() != header_.checksum)
     throw BadFile(fmt::format("{}: the checksum of its tokens does not fit: copy it again, or {}",
                               name(), kAnew));
   std::vector<int32_t> tokens;
@@ -140,18 +136,15 @@ void TokenFile::verify() const {
 }
 
 TokenWriter::TokenWriter(std::filesystem::path path, const TokenHeader& header)
-    : path_(std::move(path)), header_(header), hash_(XXH64_createState()) {
+    : path_(std::move(path)), header_(header) {
   CHECK(header.vocabulary > 0 && header.token_bytes >= token_bytes_of(header.vocabulary),
         "{} bytes of a token for a vocabulary of {}", header.token_bytes, header.vocabulary);
   header_.count = 0;
-  XXH64_reset(hash_, 0);
   errno = 0;
   file_ = output_stream(path_);
   file_.write(std::string(kTokenHeaderBytes, '\0').data(), kTokenHeaderBytes);
   check();
 }
-
-TokenWriter::~TokenWriter() { XXH64_freeState(hash_); }
 
 void TokenWriter::check() {
   if (!file_) throw IoError(fmt::format("{}: cannot write: {}", path_.string(), file_error(errno)));
@@ -167,14 +160,14 @@ void TokenWriter::write(std::span<const int32_t> tokens) {
                 header_.token_bytes);
     to += header_.token_bytes;
   }
-  XXH64_update(hash_, block_.data(), block_.size());
+  hash_.add(block_);
   file_.write(block_.data(), std::ssize(block_));
   header_.count += std::ssize(tokens);
   check();
 }
 
 void TokenWriter::close(int64_t shards) {
-  header_.checksum = XXH64_digest(hash_);
+  header_.checksum = hash_.value();
   header_.shards = shards;
   const HeaderBytes head = header_bytes(header_);
   file_.seekp(0);

@@ -17,14 +17,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tutti/data/content_hash.h"
 #include "tutti/data/file/file_bytes.h"
-
-struct XXH64_state_s;  // xxhash.h's XXH64_state_t
 
 namespace tutti::data {
 
@@ -68,9 +66,6 @@ class TokenWriter {
  public:
   /// Uses all of `header` except count and checksum. IoError.
   TokenWriter(std::filesystem::path path, const TokenHeader& header);
-  ~TokenWriter();
-  TokenWriter(const TokenWriter&) = delete;
-  TokenWriter& operator=(const TokenWriter&) = delete;
 
   /// Appends tokens. CHECKs that they lie in the vocabulary.
   void write(std::span<const int32_t> tokens);
@@ -84,7 +79,7 @@ class TokenWriter {
   TokenHeader header_;
   std::ofstream file_;
   std::vector<char> block_;
-  XXH64_state_s* hash_ = nullptr;
+  ContentHash hash_;
 };
 
 /// Computes the header's own checksum from the beginning of a file, 64 bytes or more.

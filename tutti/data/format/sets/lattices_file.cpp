@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <array>
 #include <bit>
@@ -13,6 +12,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/file_calls.h"
+#include "tutti/data/content_hash.h"
 #include "tutti/data/file/first_bytes.h"
 
 namespace tutti::data {
@@ -75,8 +75,7 @@ struct LatticesWriter::State {
   int file = -1;
   Header header;
   int64_t written = 0;  // payload bytes
-  std::unique_ptr<XXH64_state_t, decltype(&XXH64_freeState)> hash{XXH64_createState(),
-                                                                  &XXH64_freeState};
+  ContentHash hash;
 
   void write(const void* data, size_t bytes, int64_t offset) const {
     const char* at = static_cast<const char*>(data);
@@ -101,7 +100,6 @@ LatticesWriter::LatticesWriter(fs::path path, const LatticeSpec& spec)
   state_->header.seed = spec.seed;
   state_->header.first = spec.first;
   state_->header.count = spec.count;
-  XXH64_reset(state_->hash.get(), 0);
   state_->file = ::open(state_->partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (state_->file < 0)
     throw IoError(
@@ -117,14 +115,14 @@ LatticesWriter::~LatticesWriter() {
 void LatticesWriter::append(std::span<const uint8_t> records) {
   state_->write(records.data(), records.size(),
                 static_cast<int64_t>(sizeof(Header)) + state_->written);
-  XXH64_update(state_->hash.get(), records.data(), records.size());
+  state_->hash.add(records);
   state_->written += std::ssize(records);
 }
 
 void LatticesWriter::finish() {
   CHECK(state_->written == state_->header.count * kLatticeRecordBytes, "{} bytes for {} images",
         state_->written, state_->header.count);
-  state_->header.payload_hash = XXH64_digest(state_->hash.get());
+  state_->header.payload_hash = state_->hash.value();
   state_->write(&state_->header, sizeof(Header), 0);
   const bool flushed = sync_to_disk(state_->file);
   const bool closed = ::close(std::exchange(state_->file, -1)) == 0;
@@ -155,15 +153,13 @@ std::unique_ptr<StoredImages> lattices_of(FileBytes file, int64_t first,
 std::unique_ptr<StoredImages> open_lattices_file(const fs::path& path, const ClassLimit& limit) {
   FileBytes file = FileBytes::open(path);
   const Header header = checked_file_header(path, file);
-  const std::unique_ptr<XXH64_state_t, decltype(&XXH64_freeState)> hash{XXH64_createState(),
-                                                                        &XXH64_freeState};
-  XXH64_reset(hash.get(), 0);
+  ContentHash hash;
   StridedBytes labels{.first = sizeof(Header), .stride = kLatticeRecordBytes};
   file.walk(sizeof(Header), [&](std::span<const uint8_t> block, int64_t at) {
-    XXH64_update(hash.get(), block.data(), block.size());
+    hash.add(block);
     labels.look(block, at);
   });
-  if (const uint64_t found = XXH64_digest(hash.get()); found != header.payload_hash)
+  if (const uint64_t found = hash.value(); found != header.payload_hash)
     refuse(path, fmt::format("corrupted: expected checksum {:016x}, found {:016x}",
                              header.payload_hash, found));
   return lattices_of(std::move(file), sizeof(Header), std::move(labels.bytes), limit);

@@ -6,8 +6,6 @@
 #include <limits>
 #include <vector>
 
-#include "tutti/data/file/crc32.h"
-
 namespace tutti::data {
 namespace {
 

@@ -1,5 +1,6 @@
 #pragma once
-// Inflates bytes in memory or in a part of a file to a size that is known beforehand.
+// Inflates bytes in memory or in a part of a file to a size that is known beforehand, and computes
+// the CRC-32 of zip files with zlib.
 
 #include <cstdint>
 #include <span>
@@ -27,5 +28,8 @@ size_t inflate_start(const FileBytes& file, int64_t first, int64_t stored, Defla
 /// Does the same as inflate_part() with bytes in memory.
 void inflate_bytes(std::span<const uint8_t> stored, Deflated wrapping, std::span<uint8_t> out,
                    const std::string& what);
+
+/// Returns the CRC-32. Pass an earlier result as `crc` to continue over a second piece.
+uint32_t crc32_of(std::span<const uint8_t> bytes, uint32_t crc = 0);
 
 }  // namespace tutti::data

@@ -14,8 +14,7 @@
 #include "tutti/data/format/array/stored_array.h"
 #include "tutti/data/format/array/tiff_arrays.h"
 #include "tutti/data/format/molecules/dcd.h"
-#include "tutti/data/format/molecules/trr.h"
-#include "tutti/data/format/molecules/xtc.h"
+#include "tutti/data/format/molecules/gromacs.h"
 
 namespace tutti::data {
 namespace {

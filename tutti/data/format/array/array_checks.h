@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "tutti/data/file/crc32.h"
+#include "tutti/data/file/inflate.h"
 #include "tutti/data/file_checks.h"
 #include "tutti/data/format/array/array_file.h"
 #include "tutti/data/format/array/npy_arrays.h"

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "tutti/data/file/crc32.h"
+#include "tutti/data/file/inflate.h"
 #include "tutti/data/format/array/stored_array.h"
 
 namespace tutti::data {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "tutti/data/file/crc32.h"
 #include "tutti/data/file/inflate.h"
 #include "tutti/data/format/array/chunk_reader.h"
 #include "tutti/data/format/array/frames.h"

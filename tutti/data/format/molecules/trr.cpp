@@ -1,4 +1,4 @@
-#include "tutti/data/format/molecules/trr.h"
+#include "tutti/data/format/molecules/gromacs.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "tutti/data/format/molecules/xtc.h"
+#include "tutti/data/format/molecules/gromacs.h"
 
 #include <fmt/format.h>
 

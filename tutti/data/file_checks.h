@@ -31,6 +31,25 @@ inline Bytes read_all(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+inline Bytes bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
+
+/// Return bytes cut to a size, or filled with zeros; with a byte changed; and with others behind.
+inline Bytes sized(Bytes bytes, size_t size) {
+  bytes.resize(size);
+  return bytes;
+}
+inline Bytes changed(Bytes bytes, size_t at, int value) {
+  bytes[at] = static_cast<uint8_t>(value);
+  return bytes;
+}
+inline Bytes flipped(const Bytes& bytes, size_t at, int bits = 1) {
+  return changed(bytes, at, bytes[at] ^ bits);
+}
+inline Bytes joined(Bytes bytes, const Bytes& others) {
+  bytes.insert(bytes.end(), others.begin(), others.end());
+  return bytes;
+}
+
 /// Returns an IDX file; type 8 means bytes.
 inline Bytes idx(uint8_t type, const std::vector<uint32_t>& extents, size_t elements) {
   Bytes bytes = {0, 0, type, static_cast<uint8_t>(extents.size())};

@@ -259,11 +259,10 @@ TEST(ArraySet, FilesThatDoNotBelongTogether) {
 
 TEST(ArraySet, DamagedFilesAndPipesAreErrors) {
   const ScratchDirectory scratch;
-  const auto sound = images_file(scratch, "a.h5", 4, 0);
-  Bytes cut = read_all(sound);
-  cut.resize(cut.size() / 2);
+  const Bytes sound = read_all(images_file(scratch, "a.h5", 4, 0));
+  const auto cut = scratch.write("cut.h5", sized(sound, sound.size() / 2));
   const std::vector<std::string> lines = {"image: from images"};
-  expect_io_error([&] { set_of({scratch.write("cut.h5", cut)}, lines); }, {"cut.h5"});
+  expect_io_error([&] { set_of({cut}, lines); }, {"cut.h5"});
   const auto pipe = scratch.path() / "pipe.h5";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   expect_io_error([&] { set_of({pipe}, lines); }, {"pipe.h5", "found a pipe"});

@@ -67,12 +67,10 @@ TEST(ArraySet, RecordsOfAnyFeaturesPlainOrGzipped) {
     expect_config_error([&] { set_of(files, {"x: from image, raw"}); }, {"stacks", "HDF5 or .npz"});
     expect_config_error([&] { set_of(files, {"x: from image missing 1"}); },
                         {"'missing'", "numpy.nan_to_num"});
-    Bytes bytes = read_all(files[0]);
-    bytes[bytes.size() - 20] ^= 1;
-    scratch.write("bad.rec", bytes);
-    expect_error<BadFile>(
-        [&] { values_of<float>(*set_of({scratch.path() / "bad.rec"}, lines), 2, "image"); },
-        {"bad.rec"});
+    const Bytes bytes = read_all(files[0]);
+    const auto bad = scratch.write("bad.rec", flipped(bytes, bytes.size() - 20));
+    expect_error<BadFile>([&] { values_of<float>(*set_of({bad}, lines), 2, "image"); },
+                          {"bad.rec"});
   }
 }
 

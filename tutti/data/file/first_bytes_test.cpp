@@ -16,10 +16,8 @@ namespace {
 using namespace std::string_view_literals;
 namespace fs = std::filesystem;
 
-Bytes bytes_of_text(std::string_view text) { return {text.begin(), text.end()}; }
-
 Content content_of(std::string_view text) {
-  const Bytes bytes = bytes_of_text(text);
+  const Bytes bytes = bytes_of(text);
   return first_bytes_of(bytes, std::ssize(bytes)).content;
 }
 
@@ -104,14 +102,11 @@ TEST(FirstBytes, NameWhatPeopleHave) {
 
 TEST(FirstBytes, AZipInThePlaceOfWeightsIsKnownByItsMembers) {
   const ScratchDirectory scratch;
-  const auto message = [&](const std::vector<std::string>& members) {
+  const auto expect = [&](const std::vector<std::string>& members, const std::string& part) {
     ZipBytes zip;
     for (const std::string& member : members) zip.add(member, {1, 2, 3}, false);
-    return unreadable(scratch.write("w", zip.bytes()), Content::safetensors, "no header");
-  };
-  const auto expect = [&](const std::vector<std::string>& members, const std::string& part) {
-    const std::string printed = message(members);
-    EXPECT_TRUE(has_text(printed, part));
+    const auto path = scratch.write("w", zip.bytes());
+    EXPECT_TRUE(has_text(unreadable(path, Content::safetensors, "no header"), part));
   };
   expect({"w/version", "w/data/0", "w/data.pkl"}, "torch.load");
   expect({"ok.safetensors"}, "a zip archive (");
@@ -122,25 +117,22 @@ TEST(FirstBytes, AZipInThePlaceOfWeightsIsKnownByItsMembers) {
 
 TEST(FirstBytes, AFileIsCalledDamagedOnlyWhereItBeginsAsItsFormatDoes) {
   const ScratchDirectory scratch;
-  const auto message = [&](std::string_view text, Content expected) {
-    return unreadable(scratch.write("a.h5", bytes_of_text(text)), expected, "no root group");
+  const auto expect = [&](std::string_view text, Content expected, const std::string& message) {
+    const auto path = scratch.write("a.h5", bytes_of(text));
+    EXPECT_EQ(unreadable(path, expected, "no root group"), path.string() + message);
   };
-  const std::string name = (scratch.path() / "a.h5").string();
-  EXPECT_EQ(message("\x89HDF\r\n\x1a\n", Content::hdf5),
-            name + ": no root group: it is truncated or corrupted; fetch it again");
-  EXPECT_EQ(message(kPointer, Content::hdf5),
-            name +
-                ": expected HDF5, found a pointer file of Git LFS (130 bytes): fetch its content "
-                "with 'git lfs pull'");
-  EXPECT_EQ(message("\1\2", Content::hdf5), name +
-                                                ": expected HDF5, found 2 bytes that begin with 01 "
-                                                "02: give another file, or fetch it again");
-  EXPECT_EQ(message("\1\2", Content::unknown),
-            name + ": no root group: it is truncated or corrupted; fetch it again");
-  EXPECT_EQ(message("\x1f\x8b", Content::unknown),
-            name +
-                ": no root group; found a gzip file (2 bytes): unpack it with 'gzip -dc FILE > "
-                "NEW' (a .tgz with 'tar -xzf')");
+  expect("\x89HDF\r\n\x1a\n", Content::hdf5,
+         ": no root group: it is truncated or corrupted; fetch it again");
+  expect(kPointer, Content::hdf5,
+         ": expected HDF5, found a pointer file of Git LFS (130 bytes): fetch its content with "
+         "'git lfs pull'");
+  expect("\1\2", Content::hdf5,
+         ": expected HDF5, found 2 bytes that begin with 01 02: give another file, or fetch it "
+         "again");
+  expect("\1\2", Content::unknown, ": no root group: it is truncated or corrupted; fetch it again");
+  expect("\x1f\x8b", Content::unknown,
+         ": no root group; found a gzip file (2 bytes): unpack it with 'gzip -dc FILE > NEW' (a "
+         ".tgz with 'tar -xzf')");
   EXPECT_EQ(unreadable(scratch.path() / "none", Content::hdf5, "x"),
             (scratch.path() / "none").string() + ": cannot open: No such file or directory");
 }

@@ -121,9 +121,7 @@ TEST(CodedImage, SaysWhatIsWrong) {
   refused({jpeg.begin(), jpeg.begin() + 500}, {"JPEG"});
   refused({jpeg.begin(), jpeg.end() - 100}, {"truncated or corrupted", "JPEG"});
   refused({png.begin(), png.end() - 60}, {"truncated or corrupted"});
-  std::vector<uint8_t> flipped = png;
-  flipped[png.size() / 2] ^= 0x55;
-  refused(flipped, {"truncated or corrupted"});
+  refused(flipped(png, png.size() / 2, 0x55), {"truncated or corrupted"});
   // Each prefix gives a result or an error, and never ends the process.
   for (size_t length = 0; length < jpeg.size(); length += 7) {
     DecodedImage image;

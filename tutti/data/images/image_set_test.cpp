@@ -177,29 +177,23 @@ TEST(ImageSet, PartsOfOneSetAreNoClasses) {
 }
 
 TEST(ImageSet, DamagedTarsAreNamed) {
-  std::vector<uint8_t> bytes = read_all(corpus_file("tar/web.tar"));
+  const Bytes web = read_all(corpus_file("tar/web.tar"));
   const ScratchDirectory scratch;
   const auto refused = [&](const std::vector<uint8_t>& content, const std::string& why) {
     const fs::path path = scratch.write("damaged.tar", content);
     expect_io_error([&] { open_image_set(path, "train", {}, {}); }, {"damaged.tar", why});
   };
   refused({}, "an empty file");
-  refused({bytes.begin(), bytes.begin() + 700}, "of which");
-  refused({bytes.begin(), bytes.begin() + 4096}, "closing blocks");
-  const std::vector<uint8_t> web = bytes;
-  bytes.insert(bytes.end(), web.begin(), web.end());  // joined as by 'cat a.tar b.tar'
-  {
-    const auto joined = open_image_set(scratch.write("joined.tar", bytes), "train", {}, {});
-    EXPECT_EQ(joined->size(), 4);
-    EXPECT_EQ(label_of(*joined, 2), label_of(*joined, 0));
+  refused(sized(web, 700), "of which");
+  refused(sized(web, 4096), "closing blocks");
+  {  // joined as by 'cat a.tar b.tar'
+    const auto twice = scratch.write("joined.tar", joined(web, web));
+    const auto set = open_image_set(twice, "train", {}, {});
+    EXPECT_EQ(set->size(), 4);
+    EXPECT_EQ(label_of(*set, 2), label_of(*set, 0));
   }
-  bytes.resize(web.size() + 700);
-  std::fill(bytes.end() - 700, bytes.end(), uint8_t{9});
-  refused(bytes, "700 bytes that are no tar archive follow its end");
-  bytes = web;
-  std::vector<uint8_t> flipped = bytes;
-  flipped[3] ^= 1;
-  refused(flipped, "checksum");
+  refused(joined(web, Bytes(700, 9)), "700 bytes that are no tar archive follow its end");
+  refused(flipped(web, 3), "checksum");
   {
     TarWriter tar(scratch.path() / "lacking.tar");
     const std::vector<uint8_t> jpeg = grey_jpeg(4);

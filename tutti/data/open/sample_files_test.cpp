@@ -67,9 +67,7 @@ TEST(SampleFiles, NamesTheFileAndWhatIsWrong) {
   write_volume(file, {});
   expect_io_error(read_last, {"b.tfrecord"});
   write_volume(file, {volume_record(2, kY)});
-  Bytes bytes = read_all(file);
-  bytes[40] ^= 1;
-  scratch.write("train/b.tfrecord", bytes);
+  scratch.write("train/b.tfrecord", flipped(read_all(file), 40));
   expect_io_error(read_last, {"b.tfrecord"});
   std::filesystem::remove(scratch.path() / "train/a.tfrecord");
   write_volume(file, {volume_record(0, kY)});
@@ -132,9 +130,8 @@ TEST(SampleFiles, VerifyReadsEveryFile) {
   generate::write_cosmoflow(scratch.path(), {.side = 4, .seed = 3}, {.train = 2, .test = 1}, 1);
   EXPECT_TRUE(verify_dataset("cosmoflow", scratch.path()).sound());
   EXPECT_EQ(verify_dataset("cosmoflow", scratch.path()).files.size(), 3u);
-  Bytes bytes = read_all(scratch.path() / "train/univ_00000001.tfrecord");
-  bytes.resize(bytes.size() - 1);
-  scratch.write("train/univ_00000001.tfrecord", bytes);
+  const Bytes bytes = read_all(scratch.path() / "train/univ_00000001.tfrecord");
+  scratch.write("train/univ_00000001.tfrecord", sized(bytes, bytes.size() - 1));
   const VerifyReport report = verify_dataset("cosmoflow", scratch.path());
   EXPECT_EQ(report.files[0].problem, "");
   EXPECT_TRUE(has_text(report.files[1].problem, "univ_00000001"));

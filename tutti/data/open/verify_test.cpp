@@ -13,8 +13,6 @@
 namespace tutti::data {
 namespace {
 
-Bytes bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
-
 TEST(Verify, ReportsEveryFileOfADirectory) {
   const ScratchDirectory scratch;
   Bytes batch(2 * 3073, 1);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -70,7 +71,7 @@ class CodedSet : public MadeSet {
   std::vector<std::vector<uint8_t>> files_;
 };
 
-void expect_picture(const Dataset& set, const CodedSet& all, int64_t index, int64_t expected) {
+void expect_sample(const Dataset& set, const CodedSet& all, int64_t index, int64_t expected) {
   Sample sample(set.fields());
   set.read(index, sample);
   EXPECT_TRUE(std::ranges::equal(sample.coded_at(0), all.file(expected))) << index;
@@ -83,46 +84,64 @@ std::string unique_name() {
   return fmt::format("tutti-test-{}-{}", ::getpid(), count++);
 }
 
-void expect_sample(const Dataset& set, int64_t index, int64_t expected) {
+void expect_sample(const Dataset& set, const CountedSet&, int64_t index, int64_t expected) {
   Sample sample(set.fields());
   set.read(index, sample);
   EXPECT_EQ(static_cast<const int32_t*>(sample.at(0))[2], expected + 2);
   EXPECT_EQ(*static_cast<const int64_t*>(sample.at(1)), expected * expected);
 }
 
+/// Reads all samples of `set` in each epoch: they are those that `all` has as `expected`.
+template <class Set>
+void expect_epochs(int epochs, const Dataset& set, const Set& all,
+                   const std::vector<int64_t>& expected) {
+  for (int epoch = 0; epoch < epochs; ++epoch)
+    for (int64_t i = 0; i < set.size(); ++i)
+      expect_sample(set, all, i, expected[static_cast<size_t>(i)]);
+}
+
+/// A set behind a cache without names.
+template <class Set>
+struct Cached {
+  Cached(int64_t size, const CacheSpec& spec)
+      : all(std::make_shared<Set>(size)), set(all, spec, counts) {
+    set.remove_names();
+  }
+  void expect_own_samples(int epochs) const {
+    std::vector<int64_t> own(static_cast<size_t>(set.size()));
+    std::iota(own.begin(), own.end(), 0);
+    expect_epochs(epochs, set, *all, own);
+  }
+  int64_t samples(size_t level) const { return counts->levels()[level].samples; }
+
+  std::shared_ptr<Set> all;
+  std::shared_ptr<ReadCounts> counts = std::make_shared<ReadCounts>();
+  CachedSet set;
+};
+
 TEST(SampleCache, TheSecondEpochReadsNoFileWhenItFits) {
-  const auto all = std::make_shared<CountedSet>(10);
-  const auto counts = std::make_shared<ReadCounts>();
-  const CachedSet cached(all, {.name = unique_name(), .memory_bytes = 10 * 128}, counts);
-  cached.remove_names();
-  for (int epoch = 0; epoch < 3; ++epoch)
-    for (int64_t i = 0; i < 10; ++i) expect_sample(cached, i, i);
-  EXPECT_EQ(all->reads, 10);
-  EXPECT_EQ(counts->levels()[0].samples, 20);
-  EXPECT_EQ(counts->levels()[0].bytes, 20 * 128);
-  EXPECT_EQ(counts->levels()[3].samples, 10);
+  const Cached<CountedSet> cached(10, {.name = unique_name(), .memory_bytes = 10 * 128});
+  cached.expect_own_samples(3);
+  EXPECT_EQ(cached.all->reads, 10);
+  EXPECT_EQ(cached.samples(0), 20);
+  EXPECT_EQ(cached.counts->levels()[0].bytes, 20 * 128);
+  EXPECT_EQ(cached.samples(3), 10);
 }
 
 TEST(SampleCache, LevelsFillOneAfterTheOtherAndTheRestIsReadAgain) {
   const ScratchDirectory scratch;
-  const auto all = std::make_shared<CountedSet>(10);
-  const auto counts = std::make_shared<ReadCounts>();
-  const CachedSet cached(all,
-                         {.name = unique_name(),
-                          .memory_bytes = 3 * 128 + 1,
-                          .disk_bytes = 4 * 128,
-                          .folder = scratch.path()},
-                         counts);
-  EXPECT_EQ(cached.memory_bytes(), 3 * 128);
-  EXPECT_EQ(cached.disk_bytes(), 4 * 128);
-  cached.remove_names();
+  const Cached<CountedSet> cached(10, {.name = unique_name(),
+                                       .memory_bytes = 3 * 128 + 1,
+                                       .disk_bytes = 4 * 128,
+                                       .folder = scratch.path()});
+  EXPECT_EQ(cached.set.memory_bytes(), 3 * 128);
+  EXPECT_EQ(cached.set.disk_bytes(), 4 * 128);
   EXPECT_TRUE(std::filesystem::is_empty(scratch.path()));
-  for (int epoch = 0; epoch < 2; ++epoch)
-    for (int64_t i = 0; i < 10; ++i) expect_sample(cached, i, i);
-  EXPECT_EQ(all->reads, 13);
-  EXPECT_EQ(counts->levels()[0].samples, 3);
-  EXPECT_EQ(counts->levels()[1].samples, 4);
-  EXPECT_EQ(counts->levels()[3].samples, 13);
+  cached.expect_own_samples(2);
+  EXPECT_EQ(cached.all->reads, 13);
+  EXPECT_EQ(cached.samples(0), 3);
+  EXPECT_EQ(cached.samples(1), 4);
+  EXPECT_EQ(cached.samples(3), 13);
 }
 
 TEST(SampleCache, ThreadsAndProcessesShareIt) {
@@ -138,7 +157,7 @@ TEST(SampleCache, ThreadsAndProcessesShareIt) {
     std::vector<std::jthread> threads;
     for (int t = 0; t < 4; ++t)
       threads.emplace_back([&] {
-        for (int64_t i = 0; i < 100; ++i) expect_sample(*here, i, i);
+        for (int64_t i = 0; i < 100; ++i) expect_sample(*here, *all, i, i);
       });
   }
   EXPECT_LE(all->reads, 400);
@@ -148,7 +167,7 @@ TEST(SampleCache, ThreadsAndProcessesShareIt) {
     for (int64_t i = 0; i < 100; ++i) every.insert(i);
     const auto other = std::make_shared<CountedSet>(100, every);
     const auto there = open(other);
-    for (int64_t i = 0; i < 100; ++i) expect_sample(*there, i, i);
+    for (int64_t i = 0; i < 100; ++i) expect_sample(*there, *other, i, i);
     ::_exit(other->reads == 0 && !::testing::Test::HasFailure() ? 0 : 1);
   }
   int status = -1;
@@ -182,21 +201,15 @@ TEST(SampleCache, TooLittleDiskIsAnErrorAtTheStartThatLeavesNothing) {
 
 TEST(SampleCache, CodedImagesStayAsTheyAreOnBothLevels) {
   const ScratchDirectory scratch;
-  const auto all = std::make_shared<CodedSet>(8);
-  const auto counts = std::make_shared<ReadCounts>();
-  const CachedSet cached(
-      all,
-      {.name = unique_name(), .memory_bytes = 4096, .disk_bytes = 8192, .folder = scratch.path()},
-      counts);
-  cached.remove_names();
-  for (int epoch = 0; epoch < 3; ++epoch)
-    for (int64_t i = 0; i < 8; ++i) expect_picture(cached, *all, i, i);
-  const auto levels = counts->levels();
-  EXPECT_GT(levels[0].samples, 0);
-  EXPECT_GT(levels[1].samples, 0);
-  EXPECT_EQ(levels[0].samples + levels[1].samples + levels[3].samples, 24);
-  EXPECT_EQ(all->reads, levels[3].samples);
-  EXPECT_LT(all->reads, 24);
+  const Cached<CodedSet> cached(
+      8,
+      {.name = unique_name(), .memory_bytes = 4096, .disk_bytes = 8192, .folder = scratch.path()});
+  cached.expect_own_samples(3);
+  EXPECT_GT(cached.samples(0), 0);
+  EXPECT_GT(cached.samples(1), 0);
+  EXPECT_EQ(cached.samples(0) + cached.samples(1) + cached.samples(3), 24);
+  EXPECT_EQ(cached.all->reads, cached.samples(3));
+  EXPECT_LT(cached.all->reads, 24);
 }
 
 /// The cache of another node, in this process.
@@ -217,73 +230,54 @@ class NodeBeside final : public CachePeers {
 template <class Set>
 struct AskingNode {
   AskingNode(int64_t size, int64_t own_bytes, int64_t their_bytes)
-      : all(std::make_shared<Set>(size)), counts(std::make_shared<ReadCounts>()),
-        other_all(std::make_shared<Set>(size)), other_counts(std::make_shared<ReadCounts>()),
-        other(other_all,
-              {.name = unique_name(),
-               .memory_bytes = their_bytes,
-               .peers = std::make_shared<NodeBeside>(1, nullptr)},
-              other_counts),
-        own(all,
-            {.name = unique_name(),
-             .memory_bytes = own_bytes,
-             .peers = std::make_shared<NodeBeside>(0, &other)},
-            counts) {
-    own.remove_names();
-    other.remove_names();
+      : other(size, spec(their_bytes, 1, nullptr)), own(size, spec(own_bytes, 0, &other.set)) {}
+  static CacheSpec spec(int64_t bytes, int node, const CachedSet* beside) {
+    return {.name = unique_name(),
+            .memory_bytes = bytes,
+            .peers = std::make_shared<NodeBeside>(node, beside)};
   }
-  std::shared_ptr<Set> all;
-  std::shared_ptr<ReadCounts> counts;
-  std::shared_ptr<Set> other_all;
-  std::shared_ptr<ReadCounts> other_counts;
-  CachedSet other, own;
+  const Cached<Set> other, own;
 };
 
 TEST(SampleCache, NodesTogetherReadEachSampleOnce) {
-  AskingNode<CountedSet> nodes(10, 5 * 128, 5 * 128);  // space for half of the set on each
-  for (int epoch = 0; epoch < 2; ++epoch)
-    for (int64_t i = 0; i < 10; ++i) expect_sample(nodes.own, i, i);
-  EXPECT_EQ(nodes.all->reads, 5);
-  EXPECT_EQ(nodes.other_all->reads, 5);
-  EXPECT_EQ(nodes.counts->levels()[2].samples, 10);
-  EXPECT_EQ(nodes.counts->levels()[2].bytes, 10 * 128);
-  EXPECT_EQ(nodes.counts->levels()[0].samples, 5);
-  EXPECT_EQ(nodes.other_counts->levels()[3].samples, 5);
+  const AskingNode<CountedSet> nodes(10, 5 * 128, 5 * 128);  // space for half of the set on each
+  nodes.own.expect_own_samples(2);
+  EXPECT_EQ(nodes.own.all->reads, 5);
+  EXPECT_EQ(nodes.other.all->reads, 5);
+  EXPECT_EQ(nodes.own.samples(2), 10);
+  EXPECT_EQ(nodes.own.counts->levels()[2].bytes, 10 * 128);
+  EXPECT_EQ(nodes.own.samples(0), 5);
+  EXPECT_EQ(nodes.other.samples(3), 5);
 }
 
 TEST(SampleCache, WithRoomForAllANodeAsksOnce) {
-  AskingNode<CountedSet> nodes(10, 10 * 128, 10 * 128);
-  for (int epoch = 0; epoch < 3; ++epoch)
-    for (int64_t i = 0; i < 10; ++i) expect_sample(nodes.own, i, i);
-  EXPECT_EQ(nodes.counts->levels()[2].samples, 5);
-  EXPECT_EQ(nodes.counts->levels()[0].samples, 20);
+  const AskingNode<CountedSet> nodes(10, 10 * 128, 10 * 128);
+  nodes.own.expect_own_samples(3);
+  EXPECT_EQ(nodes.own.samples(2), 5);
+  EXPECT_EQ(nodes.own.samples(0), 20);
 }
 
 TEST(SampleCache, WhatTheOtherNodeHasNoRoomForIsReadFromFiles) {
-  AskingNode<CountedSet> nodes(10, 5 * 128, 2 * 128);
-  for (int epoch = 0; epoch < 2; ++epoch)
-    for (int64_t i = 0; i < 10; ++i) expect_sample(nodes.own, i, i);
+  const AskingNode<CountedSet> nodes(10, 5 * 128, 2 * 128);
+  nodes.own.expect_own_samples(2);
   // In the first epoch the other node reads all of its samples, and keeps two.
-  EXPECT_EQ(nodes.counts->levels()[2].samples, 5 + 2);
-  EXPECT_EQ(nodes.counts->levels()[3].samples, 5 + 3);
+  EXPECT_EQ(nodes.own.samples(2), 5 + 2);
+  EXPECT_EQ(nodes.own.samples(3), 5 + 3);
 }
 
 TEST(SampleCache, CodedImagesComeFromOtherNodesToo) {
-  AskingNode<CodedSet> nodes(6, 1 << 20, 1 << 20);
-  for (int epoch = 0; epoch < 2; ++epoch)
-    for (int64_t i = 0; i < 6; ++i) expect_picture(nodes.own, *nodes.all, i, i);
-  EXPECT_EQ(nodes.all->reads, 3);
-  EXPECT_EQ(nodes.other_all->reads, 3);
-  EXPECT_EQ(nodes.counts->levels()[2].samples, 6);
+  const AskingNode<CodedSet> nodes(6, 1 << 20, 1 << 20);
+  nodes.own.expect_own_samples(2);
+  EXPECT_EQ(nodes.own.all->reads, 3);
+  EXPECT_EQ(nodes.other.all->reads, 3);
+  EXPECT_EQ(nodes.own.samples(2), 6);
 }
 
 TEST(Quarantine, CodedImagesThatCannotBeDecodedAreLeftOut) {
   const auto all = std::make_shared<CodedSet>(6, std::set<int64_t>{3}, std::set<int64_t>{1});
   const auto counts = std::make_shared<ReadCounts>();
   const Quarantine set(all, {.most = 2, .part = "train"}, counts);
-  const std::vector<int64_t> expected = {0, 2, 2, 4, 4, 5};
-  for (int epoch = 0; epoch < 2; ++epoch)
-    for (int64_t i = 0; i < 6; ++i) expect_picture(set, *all, i, expected[static_cast<size_t>(i)]);
+  expect_epochs(2, set, *all, {0, 2, 2, 4, 4, 5});
   EXPECT_EQ(counts->left_out(), 2);
   EXPECT_TRUE(has_text(counts->reasons()[0], "train sample 1: 1.jpg: cannot open"));
   EXPECT_TRUE(has_text(counts->reasons()[1], "train sample 3: 3.jpg "));
@@ -293,9 +287,7 @@ TEST(Quarantine, TheNextSoundSampleTakesThePlace) {
   const auto all = std::make_shared<CountedSet>(6, std::set<int64_t>{2, 3, 5});
   const auto counts = std::make_shared<ReadCounts>();
   const Quarantine set(all, {.most = 3, .part = "train"}, counts);
-  const std::vector<int64_t> expected = {0, 1, 4, 4, 4, 0};
-  for (int epoch = 0; epoch < 2; ++epoch)
-    for (int64_t i = 0; i < 6; ++i) expect_sample(set, i, expected[static_cast<size_t>(i)]);
+  expect_epochs(2, set, *all, {0, 1, 4, 4, 4, 0});
   EXPECT_EQ(all->reads, 6 * 2 + 3);  // a bad one is tried once
   EXPECT_EQ(counts->left_out(), 3);
   EXPECT_EQ(counts->reasons().front(), "train sample 2: file-2: truncated");

@@ -236,24 +236,19 @@ TEST(TokenFile, RefusesWhatIsDamaged) {
   const auto refused = [&](Bytes bytes, const std::vector<std::string>& parts) {
     expect_io_error([&] { TokenFile(FileBytes::own(std::move(bytes), "file")).verify(); }, parts);
   };
-  const auto changed = [&](size_t at, uint8_t value) {
-    Bytes bytes = whole;
-    bytes[at] = value;
-    return bytes;
-  };
-  refused(Bytes(whole.begin(), whole.begin() + 20), {"file: has 20 bytes", "data tokenize"});
-  refused(changed(0, 'X'), {"file: is no token file"});
-  refused(changed(8, 2), {"file: is of version 2"});
-  refused(changed(16, 11), {"file: its header is damaged"});
-  refused(Bytes(whole.begin(), whole.end() - 2), {"3 tokens of 2 bytes, and 4 bytes follow"});
-  refused(Bytes(whole.begin(), whole.end() - 1), {"and 5 bytes follow"});
-  refused(changed(64, 2), {"file: the checksum of its tokens"});
-  Bytes large = changed(19, 1);  // a vocabulary of 2^24 + 10
+  refused(sized(whole, 20), {"file: has 20 bytes", "data tokenize"});
+  refused(changed(whole, 0, 'X'), {"file: is no token file"});
+  refused(changed(whole, 8, 2), {"file: is of version 2"});
+  refused(changed(whole, 16, 11), {"file: its header is damaged"});
+  refused(sized(whole, 68), {"3 tokens of 2 bytes, and 4 bytes follow"});
+  refused(sized(whole, 69), {"and 5 bytes follow"});
+  refused(changed(whole, 64, 2), {"file: the checksum of its tokens"});
+  Bytes large = changed(whole, 19, 1);  // a vocabulary of 2^24 + 10
   const uint64_t sum = token_header_sum(large);
   std::memcpy(large.data() + 56, &sum, sizeof sum);
   refused(large, {"file: says that its vocabulary has 16777226 tokens, of 1 to 1048576"});
   Tokens token(1);
-  expect_io_error([&] { TokenFile(FileBytes::own(changed(66, 99), "file")).read(1, token); },
+  expect_io_error([&] { TokenFile(FileBytes::own(changed(whole, 66, 99), "file")).read(1, token); },
                   {"file: token number 1 is 99", "the vocabulary has 10"});
 }
 

@@ -21,9 +21,7 @@ TEST(ArrayFile, BytesBehindAZipFileAreSaidOnce) {
   const ScratchDirectory scratch;
   ZipBytes zip;
   zip.add("x.npy", npy_bytes("|u1", false, "(3,)", {1, 2, 3}), false);
-  Bytes bytes = zip.bytes();
-  bytes.resize(bytes.size() + 5, 7);
-  const auto path = scratch.write("a.npz", bytes);
+  const auto path = scratch.write("a.npz", joined(zip.bytes(), Bytes(5, 7)));
   testing::internal::CaptureStderr();
   for (const auto& spelling : {path, path, scratch.path() / "." / "a.npz"})
     EXPECT_EQ(whole<uint8_t>(open_array_file(spelling), "x"), (Bytes{1, 2, 3}));
@@ -135,16 +133,12 @@ TEST(ArrayFile, NpzStoredAndDeflated) {
     EXPECT_TRUE(has_text(text, "numpy.savez"));
     EXPECT_FALSE(has_text(text, "fetch it again"));
   }
-  {
-    Bytes joined = sound, followed = sound;
-    joined.insert(joined.end(), sound.begin(), sound.end());
-    followed.resize(followed.size() + 5);
-    EXPECT_EQ(open_array_file(scratch.write("x.npz", followed)).arrays().size(), 4u);
-    expect_error<BadFile>(
-        [&] { open_array_file(scratch.write("x.npz", joined)); },
-        {fmt::format("{} bytes stand before the zip file, as where two were joined", sound.size()),
-         fmt::format("tail -c +{} OLD", sound.size() + 1)});
-  }
+  const auto followed = scratch.write("x.npz", sized(sound, sound.size() + 5));
+  EXPECT_EQ(open_array_file(followed).arrays().size(), 4u);
+  expect_error<BadFile>(
+      [&] { open_array_file(scratch.write("x.npz", joined(sound, sound))); },
+      {fmt::format("{} bytes stand before the zip file, as where two were joined", sound.size()),
+       fmt::format("tail -c +{} OLD", sound.size() + 1)});
   const ArrayFile file = open_array_file(scratch.write("x.npz", sound));
   ASSERT_EQ(file.arrays().size(), 4u);
   EXPECT_EQ(whole<float>(file, "x"), values);
@@ -155,14 +149,10 @@ TEST(ArrayFile, NpzStoredAndDeflated) {
   EXPECT_EQ(whole<uint8_t>(file, "none").size(), 0u);
   EXPECT_EQ(whole<uint8_t>(file, "one"), (Bytes{7}));
   file.verify();
-  Bytes damaged = sound;
-  damaged[300] ^= 1;  // in x, which is stored
-  expect_error<BadFile>([&] { open_array_file(scratch.write("d.npz", damaged)).verify(); },
-                        {"/d.npz", "'x'", "CRC-32"});
-  damaged = sound;
-  damaged.resize(damaged.size() - 30);
-  expect_error<BadFile>([&] { open_array_file(scratch.write("c.npz", damaged)); },
-                        {"/c.npz", "truncated"});
+  const auto damaged = scratch.write("d.npz", flipped(sound, 300)),  // in x, which is stored
+      cut = scratch.write("c.npz", sized(sound, sound.size() - 30));
+  expect_error<BadFile>([&] { open_array_file(damaged).verify(); }, {"/d.npz", "'x'", "CRC-32"});
+  expect_error<BadFile>([&] { open_array_file(cut); }, {"/c.npz", "truncated"});
 }
 
 TEST(ArrayFile, OfOneNameTheLastMemberOfAnNpzHolds) {

@@ -114,12 +114,11 @@ TEST(Hdf5, ErrorsNameFileAndDataSet) {
   expect_error<BadFile>([&] { open_array_file(path).find("climate/labels"); },
                         {"/x.h5", "'climate/labels'", "climate/data f32 [10, 6, 7]"});
   const Bytes sound = read_all(path);
-  Bytes cut = sound;
-  cut.resize(sound.size() / 2);
-  expect_error<BadFile>([&] { open_array_file(scratch.write("cut", cut)); }, {"/cut", "truncated"});
-  expect_error<BadFile>(
-      [&] { open_array_file(scratch.write("head", Bytes(sound.begin(), sound.begin() + 20))); },
-      {"/head", "found one of 20 bytes", "truncated or corrupted"});
+  const auto cut = scratch.write("cut", sized(sound, sound.size() / 2)),
+             head = scratch.write("head", sized(sound, 20));
+  expect_error<BadFile>([&] { open_array_file(cut); }, {"/cut", "truncated"});
+  expect_error<BadFile>([&] { open_array_file(head); },
+                        {"/head", "found one of 20 bytes", "truncated or corrupted"});
 }
 
 TEST(Hdf5, EveryNameThatCanBeOpenedIsAnArray) {
@@ -201,9 +200,7 @@ TEST(Hdf5, WhatTheSystemRefusesIsNoDamage) {
 TEST(Hdf5, FilesWithAUserBlock) {
   const ScratchDirectory scratch;
   for (const Hdf5Storage& storage : std::vector<Hdf5Storage>{{}, {.chunk = {10, 6, 7}}}) {
-    Bytes moved(512, 0);
-    const Bytes sound = read_all(written(scratch, storage));
-    moved.insert(moved.end(), sound.begin(), sound.end());
+    const Bytes moved = joined(Bytes(512), read_all(written(scratch, storage)));
     const ArrayFile file = open_array_file(scratch.write("moved.mat", moved));
     if (storage.chunk.empty())
       EXPECT_EQ(whole<float>(file, "climate/data"), counted<float>(10 * 6 * 7));

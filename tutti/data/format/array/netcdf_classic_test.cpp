@@ -104,17 +104,11 @@ TEST(NetcdfClassic, SaysWhatIsWrong) {
   };
   refuse(classic_bytes({.announced = 5}), {"/x.nc", "'x'", "beyond the end of the file"});
   refuse(classic_bytes({.announced = 2'000'000'000}), {"/x.nc", "'x'", "beyond the end"});
-  Bytes cut = classic_bytes({});
-  cut.resize(100);
-  refuse(cut, {"/x.nc", "truncated"});
-  Bytes odd = classic_bytes({});
-  odd[11] = 9;
-  refuse(odd, {"/x.nc", "a list of dimensions", "the tag 9"});
-  odd = classic_bytes({});
-  odd[19] = 200;
+  refuse(sized(classic_bytes({}), 100), {"/x.nc", "truncated"});
+  refuse(changed(classic_bytes({}), 11, 9), {"/x.nc", "a list of dimensions", "the tag 9"});
+  const Bytes odd = changed(classic_bytes({}), 19, 200);
   refuse(odd, {"/x.nc"});
-  odd[17] = 200;
-  refuse(odd, {"/x.nc", "bytes of a name"});
+  refuse(changed(odd, 17, 200), {"/x.nc", "bytes of a name"});
 }
 
 }  // namespace

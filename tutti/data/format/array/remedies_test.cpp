@@ -24,8 +24,6 @@ bool run_in(const fs::path& folder, const std::string& command) {
              fmt::format("cd '{}' && ({}) > said 2>&1", folder.string(), command).c_str()) == 0;
 }
 
-Bytes bytes_from(std::string_view text) { return {text.begin(), text.end()}; }
-
 std::string with_name(std::string command, const std::string& name, const std::string& file) {
   for (size_t at = command.find(name); at != command.npos;
        at = command.find(name, at + file.size()))
@@ -57,17 +55,25 @@ TEST(Remedies, CommandsThatUnpack) {
   int tried = 0;
   for (const auto& [pack, remedy] : rows) {
     const ScratchDirectory scratch;
-    scratch.write("words", bytes_from("some words\n"));
+    scratch.write("words", bytes_of("some words\n"));
     if (!run_in(scratch.path(), pack)) continue;  // not installed
     const std::string message = remedy_for(scratch.path() / "packed");
     ASSERT_TRUE(has_text(message, remedy));
     const bool named = remedy.find("FILE") != remedy.npos;
     const std::string command = with_name(named ? remedy : remedy + " FILE", "FILE", "packed");
     EXPECT_TRUE(run_in(scratch.path(), command)) << command;
-    EXPECT_EQ(read_all(scratch.path() / "NEW"), bytes_from("some words\n")) << command;
+    EXPECT_EQ(read_all(scratch.path() / "NEW"), bytes_of("some words\n")) << command;
     ++tried;
   }
   EXPECT_GE(tried, 3);  // gzip and tar exist everywhere
+}
+
+/// Returns the numbers of a file's only array as floats.
+std::vector<float> numbers_in(const fs::path& path) {
+  const ArrayFile file = open_array_file(path);
+  std::vector<float> values(static_cast<size_t>(file.arrays()[0].elements()));
+  file.read_f32(0, Slab::all(file.arrays()[0]), values.data());
+  return values;
 }
 
 /// A file, the tested part of its remedy, and a shell command for it; `needs` succeeds if the
@@ -109,8 +115,8 @@ std::vector<Conversion> trajectories() {
 TEST(Remedies, TrajectoriesOfText) {
   for (const Conversion& one : trajectories()) {
     const ScratchDirectory scratch;
-    scratch.write("top.pdb", bytes_from(kAtoms + "END\n"));
-    const std::string message = remedy_for(scratch.write(one.file, bytes_from(one.content)));
+    scratch.write("top.pdb", bytes_of(kAtoms + "END\n"));
+    const std::string message = remedy_for(scratch.write(one.file, bytes_of(one.content)));
     ASSERT_TRUE(has_text(message, one.message));
     if (!run_in(scratch.path(), one.needs)) continue;
     const std::string file = one.command.empty() ? one.file : "'" + one.file + "'";
@@ -151,11 +157,7 @@ TEST(Remedies, FilesOfPythonsPrograms) {
     const std::string message = remedy_for(scratch.path() / "FILE");
     EXPECT_TRUE(has_text(message, row.message));
     EXPECT_TRUE(run_in(scratch.path(), python(import + row.convert))) << row.convert;
-    const ArrayFile made = open_array_file(scratch.path() / "NEW.npy");
-    ASSERT_EQ(made.arrays()[0].elements(), 3) << row.convert;
-    std::vector<float> values(3);
-    made.read_f32(0, Slab::all(made.arrays()[0]), values.data());
-    EXPECT_EQ(values, (std::vector<float>{0, 1, 2})) << row.convert;
+    EXPECT_EQ(numbers_in(scratch.path() / "NEW.npy"), (std::vector<float>{0, 1, 2})) << row.convert;
   }
 }
 
@@ -173,7 +175,7 @@ TEST(Remedies, TablesOfText) {
   };
   for (const auto& [text, code, expected] : rows) {
     const ScratchDirectory scratch;
-    const std::string message = remedy_for(scratch.write("FILE", bytes_from(text)));
+    const std::string message = remedy_for(scratch.write("FILE", bytes_of(text)));
     EXPECT_TRUE(has_text(message, "read it with " + code + " and save"));
     const std::string numbers = code.starts_with("pandas") ? ".select_dtypes('number')" : "",
                       import = code.starts_with("pandas") ? "import numpy, pandas" : "import numpy";
@@ -181,11 +183,7 @@ TEST(Remedies, TablesOfText) {
     const std::string command = python(fmt::format("{}; numpy.save('NEW.npy', {}{})", import,
                                                    with_name(code, "FILE", "'FILE'"), numbers));
     ASSERT_TRUE(run_in(scratch.path(), command)) << command;
-    const ArrayFile made = open_array_file(scratch.path() / "NEW.npy");
-    ASSERT_EQ(made.arrays()[0].elements(), std::ssize(expected)) << command;
-    std::vector<float> values(expected.size());
-    made.read_f32(0, Slab::all(made.arrays()[0]), values.data());
-    EXPECT_EQ(values, expected) << command;
+    EXPECT_EQ(numbers_in(scratch.path() / "NEW.npy"), expected) << command;
   }
 }
 
@@ -193,12 +191,12 @@ TEST(Remedies, PicturesAndPages) {
   const ScratchDirectory scratch;
   const std::string_view gif(
       "GIF89a\1\0\1\0\x80\0\0\xff\xff\xff\0\0\0,\0\0\0\0\1\0\1\0\0\2\2\x44\1\0;", 35);
-  EXPECT_TRUE(has_text(remedy_for(scratch.write("OLD", bytes_from(gif))), "'convert OLD NEW.png'"));
+  EXPECT_TRUE(has_text(remedy_for(scratch.write("OLD", bytes_of(gif))), "'convert OLD NEW.png'"));
   if (run_in(scratch.path(), "convert -version && convert -list format | grep -q PNG")) {
     EXPECT_TRUE(run_in(scratch.path(), "convert OLD NEW.png"));
     EXPECT_EQ(first_bytes_of(FileBytes::open(scratch.path() / "NEW.png")).content, Content::png);
   }
-  const auto page = scratch.write("page", bytes_from("<!DOCTYPE html><html>Sign in</html>\n"));
+  const auto page = scratch.write("page", bytes_of("<!DOCTYPE html><html>Sign in</html>\n"));
   EXPECT_TRUE(has_text(remedy_for(page), "look at it with 'head'"));
   EXPECT_TRUE(run_in(scratch.path(), "head page"));
 }

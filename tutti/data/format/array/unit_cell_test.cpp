@@ -165,27 +165,22 @@ TEST(UnitCell, DcdCellsInThreeForms) {
                               hexagon = {28.97777479, -7.764571353, 28.97777479, 2e-15, 2e-15, 50},
                               dodecahedron = {48.09698831,  13.5299025, 46.19397663,
                                               -1.903011687, 13.5299025, 48.09698831};
-  const double third = 1.0 / 3;
+  const double third = 1.0 / 3, wide = 109.4712206;
+  const std::array<double, 6> cosines = {30, 0, 30, -0.0331552, 0, 30};
   const std::vector<Case> cases = {
       {{leaning, 40}, {30, 30, 30}, {90, 91.9, 90}},
       {{leaning, 22}, {30, 30, 30}, {90, 91.9, 90}},
       {{leaning, 24, "* DATE: 6/ 3/96 CREATED BY USER: me"}, {30, 30, 30}, {90, 91.9, 90}},
       {{leaning, 24, "Cpptraj generated dcd file."}, {30, 30, 30}, {90, 91.9, 90}},
-      {{{30, 0, 30, -0.0331552, 0, 30}, 24, "REMARKS CREATED BY NAMD"},
-       {30, 30, 30},
-       {90, 91.9, 90}},
-      {{{30, 0, 30, -0.0331552, 0, 30}, 21}, {30, 30, 30}, {90, 91.9, 90}},
-      {{{30, 0, 30, -0.0331552, 0, 30}, 24, ""}, {30, 30, 30}, {90, 91.9, 90}},
+      {{cosines, 24, "REMARKS CREATED BY NAMD"}, {30, 30, 30}, {90, 91.9, 90}},
+      {{cosines, 21}, {30, 30, 30}, {90, 91.9, 90}},
+      {{cosines, 24, ""}, {30, 30, 30}, {90, 91.9, 90}},
       {{{30, 90, 30, 91.9, 90, 30}}, {30, 30, 30}, {90, 91.9, 90}},
       {{{30, 90, 30, 91.9, 90, 30}, 40}, {30, 30, 30}, {90, 91.9, 90}},
-      {{octahedron, 47}, {40, 40, 40}, {109.4712206, 109.4712206, 109.4712206}},
-      {{octahedron}, {40, 40, 40}, {109.4712206, 109.4712206, 109.4712206}},
-      {{{40, -third, 40, -third, -third, 40}},
-       {40, 40, 40},
-       {109.4712206, 109.4712206, 109.4712206}},
-      {{{40, 109.4712206, 40, 109.4712206, 109.4712206, 40}},
-       {40, 40, 40},
-       {109.4712206, 109.4712206, 109.4712206}},
+      {{octahedron, 47}, {40, 40, 40}, {wide, wide, wide}},
+      {{octahedron}, {40, 40, 40}, {wide, wide, wide}},
+      {{{40, -third, 40, -third, -third, 40}}, {40, 40, 40}, {wide, wide, wide}},
+      {{{40, wide, 40, wide, wide, 40}}, {40, 40, 40}, {wide, wide, wide}},
       {{hexagon, 35}, {30, 30, 50}, {90, 90, 120}},
       {{{30, -0.5, 30, 0, 0, 50}}, {30, 30, 50}, {90, 90, 120}},
       {{{30, 120, 30, 90, 90, 50}}, {30, 30, 50}, {90, 90, 120}},
@@ -247,12 +242,12 @@ TEST(UnitCell, WhatMakesNoSenseIsRefused) {
   const Field field{.name = "x", .element = ElementType::f32, .shape = {5, 3}};
   std::vector<float> points(15, 0.0f), memory;
   const DerivedField images(field, parse_steps("x: periodic, contacts 8").derivation);
-  expect_error<BadFile>([&] { images.make(points.data(), memory); },
-                        {"'periodic'", "coordinates_and_cell"});
+  const auto make = [&] { return images.make(points.data(), memory); };
+  expect_error<BadFile>(make, {"'periodic'", "coordinates_and_cell"});
   points[6] = points[10] = points[14] = 15;
-  expect_error<BadFile>([&] { images.make(points.data(), memory); }, {"contacts 8", "15 15 15"});
+  expect_error<BadFile>(make, {"contacts 8", "15 15 15"});
   points[6] = points[10] = points[14] = 17;
-  EXPECT_EQ(images.make(points.data(), memory)[1], 1);
+  EXPECT_EQ(make()[1], 1);
   for (const char* text : {"x: periodic", "x: select CA of p.pdb, periodic, contacts 8",
                            "x: periodic 3, contacts 8", "x: periodic, periodic, contacts 8"})
     expect_config_error([&] { derived_field(field, parse_steps(text).derivation); }, {"periodic"});
@@ -264,10 +259,7 @@ TEST(UnitCell, WhatMakesNoSenseIsRefused) {
   expect_error<BadFile>([&] { file.find("coordinates_and_cell"); },
                         {"odd.dcd", "frame 0", "unit cell"});
   file.verify();
-  const size_t plain = file.find("coordinates");
-  std::vector<float> out(36);
-  file.read(plain, Slab::all(file.arrays()[plain]), out.data());
-  EXPECT_EQ(out, xyz);
+  EXPECT_EQ(whole<float>(file, "coordinates"), xyz);
   // Without a cell in the first frame there is no such array.
   EXPECT_EQ(open_array_file(scratch.write("none.xtc", xtc_bytes(xyz, 12))).arrays().size(), 1u);
 }

@@ -74,12 +74,11 @@ TEST(Trajectory, DcdOfOddForms) {
     const ArrayFile file = open_bytes(scratch, "fixed.dcd", bytes);
     EXPECT_EQ(whole<float>(file, "coordinates"), xyz);
     EXPECT_EQ(slab_of<float>(file, "coordinates_and_cell", {{3, 11, 0}, {1, 1, 1}})[0], 50);
-    Bytes odd = bytes;  // the first free atom is number 12 of 11
-    const std::string_view text(reinterpret_cast<const char*>(odd.data()), odd.size());
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     const size_t at = text.find(std::string("\x02\0\0\0\x05\0\0\0\x0b\0\0\0", 12));
     ASSERT_NE(at, text.npos);
-    odd[at] = 12;
-    expect_error<BadFile>([&] { open_bytes(scratch, "odd.dcd", odd); },
+    // The first free atom is number 12 of 11.
+    expect_error<BadFile>([&] { open_bytes(scratch, "odd.dcd", changed(bytes, at, 12)); },
                           {"/odd.dcd", "atoms from 1 to 11", "found 12"});
   }
 }
@@ -91,26 +90,21 @@ TEST(Trajectory, DcdSaysWhatIsRefused) {
     expect_error<BadFile>([&] { open_bytes(scratch, "x.dcd", bytes).verify(); }, parts);
   };
   const Bytes sound = dcd_bytes(xyz, 3);
-  Bytes cut = sound;
-  cut.resize(cut.size() - 5);
   const size_t header = sound.size() - 2 * (56 + 3 * (8 + 12));
-  refuse(cut, {"/x.dcd", "frame 1", fmt::format("truncate -s {}", header + 56 + 60)});
-  cut.resize(header);
-  refuse(cut, {"/x.dcd", "expected a frame of 3 atoms", "found 0 bytes"});
-  cut.resize(50);
-  refuse(cut, {"/x.dcd", "truncated"});
+  refuse(sized(sound, sound.size() - 5),
+         {"/x.dcd", "frame 1", fmt::format("truncate -s {}", header + 56 + 60)});
+  refuse(sized(sound, header), {"/x.dcd", "expected a frame of 3 atoms", "found 0 bytes"});
+  refuse(sized(sound, 50), {"/x.dcd", "truncated"});
   Bytes untitled = sound;
   untitled[92] = 80;  // the length of the titles: neither it nor their number fits
   untitled[96] = 7;
   untitled[180] = 81;
   refuse(untitled, {"/x.dcd", "expected titles", "a record of 80 bytes"});
   for (const Bytes& first : {sound, dcd_bytes(xyz, 3, {.announced = 2})}) {
-    Bytes joined = first;
-    const Bytes second = dcd_bytes(chain_coordinates(1, 40), 40);
-    joined.insert(joined.end(), second.begin(), second.end());
-    refuse(joined, {"/x.dcd", "another DCD begins", "behind 2 frames",
-                    fmt::format("'head -c {}'", first.size()),
-                    fmt::format("'tail -c +{}'", first.size() + 1)});
+    refuse(joined(first, dcd_bytes(chain_coordinates(1, 40), 40)),
+           {"/x.dcd", "another DCD begins", "behind 2 frames",
+            fmt::format("'head -c {}'", first.size()),
+            fmt::format("'tail -c +{}'", first.size() + 1)});
   }
   for (const int marker : {4, 8}) {
     Bytes velocities = dcd_bytes(xyz, 3, {.marker = marker});
@@ -118,12 +112,9 @@ TEST(Trajectory, DcdSaysWhatIsRefused) {
     velocities[at] = 'V', velocities[at + 1] = 'E', velocities[at + 2] = 'L';
     refuse(velocities, {"/x.dcd", "velocities"});
   }
-  Bytes odd = sound;
-  odd[sound.size() - 4] = 13;  // the last record's length
-  refuse(odd, {"/x.dcd", "frame 1", "3 atoms with a unit cell"});
-  odd = sound;
-  odd[header - 8] = 4;  // atoms
-  refuse(odd, {"/x.dcd", "frame 0", "4 atoms"});
+  // The last record's length, and the atoms.
+  refuse(changed(sound, sound.size() - 4, 13), {"/x.dcd", "frame 1", "3 atoms with a unit cell"});
+  refuse(changed(sound, header - 8, 4), {"/x.dcd", "frame 0", "4 atoms"});
   auto lost = xyz;
   lost[9 + 4] = std::nanf("");
   refuse(dcd_bytes(lost, 3), {"/x.dcd", "frame 1", "atom 1", "nan", "leave"});
@@ -146,18 +137,15 @@ TEST(Trajectory, TrrSaysWhatIsWrong) {
   const Bytes sound = trr_bytes(chain_coordinates(3, 5), 5);
   const size_t each = sound.size() / 3;
   const auto refuse = [&](size_t at, int value, const std::vector<std::string>& parts) {
-    Bytes bytes = sound;
-    bytes[at] = static_cast<uint8_t>(value);
-    expect_error<BadFile>([&] { open_bytes(scratch, "x.trr", bytes).verify(); }, parts);
+    expect_error<BadFile>([&] { open_bytes(scratch, "x.trr", changed(sound, at, value)).verify(); },
+                          parts);
   };
   refuse(each + 3, 1, {"/x.trr", "frame 1", "does not begin"});
   refuse(each + 24 + 3, 1, {"/x.trr", "frame 1", "no known version"});
   refuse(each + 24 + 4 * 7 + 3, 1, {"/x.trr", "frame 1", "part of 1 bytes for 5 atoms"});
   refuse(each + 24 + 4 * 10 + 3, 6, {"/x.trr", "frame 1", "for 6 atoms"});
   refuse(24 + 4 * 7 + 3, 0, {"/x.trr", "frame 1"});  // no positions: another header follows
-  Bytes cut = sound;
-  cut.resize(2 * each + 30);
-  expect_error<BadFile>([&] { open_bytes(scratch, "x.trr", cut); },
+  expect_error<BadFile>([&] { open_bytes(scratch, "x.trr", sized(sound, 2 * each + 30)); },
                         {"/x.trr", "frame 2", fmt::format("truncate -s {}", 2 * each)});
 }
 
@@ -193,23 +181,15 @@ TEST(Trajectory, XtcSaysWhatIsWrong) {
   const auto refuse = [&](const Bytes& bytes, const std::vector<std::string>& parts) {
     expect_error<BadFile>([&] { open_bytes(scratch, "x.xtc", bytes).verify(); }, parts);
   };
-  const auto changed = [&](size_t at, int value) {
-    Bytes bytes = sound;
-    bytes[at] = static_cast<uint8_t>(value);
-    return bytes;
-  };
-  refuse(changed(one.size() + 3, 1), {"/x.xtc", "frame 1", "expected 1995 or 2023"});
-  refuse(changed(7, 21), {"/x.xtc", "frame 0", "has 21 atoms, and coordinates of 20"});
-  refuse(changed(56, 0xff), {"/x.xtc", "frame 0", "precision"});
-  refuse(changed(87, 80), {"/x.xtc", "frame 0", "small size 80"});
-  refuse(changed(91, 2), {"/x.xtc", "frame 0", "2 bytes for 20 atoms"});
-  Bytes cut = sound;
-  cut.resize(one.size() + 40);
-  refuse(cut, {"/x.xtc", "frame 1", fmt::format("truncate -s {}", one.size())});
-  Bytes joined = one;
-  const Bytes other = xtc_bytes(chain_coordinates(1, 12), 12);
-  joined.insert(joined.end(), other.begin(), other.end());
-  refuse(joined, {"/x.xtc", "frame 1", "12 atoms, and those before it have 20"});
+  refuse(changed(sound, one.size() + 3, 1), {"/x.xtc", "frame 1", "expected 1995 or 2023"});
+  refuse(changed(sound, 7, 21), {"/x.xtc", "frame 0", "has 21 atoms, and coordinates of 20"});
+  refuse(changed(sound, 56, 0xff), {"/x.xtc", "frame 0", "precision"});
+  refuse(changed(sound, 87, 80), {"/x.xtc", "frame 0", "small size 80"});
+  refuse(changed(sound, 91, 2), {"/x.xtc", "frame 0", "2 bytes for 20 atoms"});
+  refuse(sized(sound, one.size() + 40),
+         {"/x.xtc", "frame 1", fmt::format("truncate -s {}", one.size())});
+  refuse(joined(one, xtc_bytes(chain_coordinates(1, 12), 12)),
+         {"/x.xtc", "frame 1", "12 atoms, and those before it have 20"});
   refuse(xtc_bytes({1, 2, std::nanf("")}, 1), {"/x.xtc", "frame 0", "atom 0", "nan"});
 }
 

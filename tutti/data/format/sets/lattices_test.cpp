@@ -158,24 +158,17 @@ TEST(LatticesFile, NamesTheFileAndWhatIsWrong) {
   const ScratchDirectory scratch;
   write_lattices(scratch.path() / "good.bin", {.seed = 4, .count = 5}, 1);
   const Bytes good = read_all(scratch.path() / "good.bin");
-  const auto open_changed = [&](size_t at, uint8_t bits) {
-    Bytes bytes = good;
-    bytes[at] ^= bits;
-    open_lattices_file(scratch.write("x.bin", bytes));
+  const auto refuse = [&](const Bytes& bytes, const std::vector<std::string>& parts) {
+    expect_io_error([&] { open_lattices_file(scratch.write("x.bin", bytes)); }, parts);
   };
-  expect_io_error([&] { open_changed(0, 1); }, {"x.bin", "expected the magic TUTTILAT"});
-  expect_io_error([&] { open_changed(8, 2); }, {"version 3"});
-  expect_io_error([&] { open_changed(32, 1); }, {"announces 4 images"});
-  expect_io_error([&] { open_changed(40, 1); }, {"found 65x64"});
-  expect_io_error([&] { open_changed(good.size() - 1, 1); },
-                  {"corrupted", "checksum", "make it anew"});
-  expect_io_error([&] { open_changed(60, 1); }, {"checksum"});
-  Bytes shorter = good;
-  shorter.pop_back();
-  expect_io_error([&] { open_lattices_file(scratch.write("x.bin", shorter)); },
-                  {"truncated", "found 20484 bytes"});
-  expect_io_error([&] { open_lattices_file(scratch.write("x.bin", Bytes(10))); },
-                  {"truncated", "header of 64"});
+  refuse(flipped(good, 0), {"x.bin", "expected the magic TUTTILAT"});
+  refuse(flipped(good, 8, 2), {"version 3"});
+  refuse(flipped(good, 32), {"announces 4 images"});
+  refuse(flipped(good, 40), {"found 65x64"});
+  refuse(flipped(good, good.size() - 1), {"corrupted", "checksum", "make it anew"});
+  refuse(flipped(good, 60), {"checksum"});
+  refuse(sized(good, good.size() - 1), {"truncated", "found 20484 bytes"});
+  refuse(Bytes(10), {"truncated", "header of 64"});
 }
 
 TEST(OpenDataset, GeneratesLatticesWithoutADirectory) {

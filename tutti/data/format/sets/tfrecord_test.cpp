@@ -44,12 +44,8 @@ TEST(TfRecord, ErrorsNameFileRecordAndChecksum) {
   const auto refuse = [&](const Bytes& bytes, const std::vector<std::string>& parts) {
     expect_error<BadFile>([&] { records_of(scratch.write("x", bytes)); }, parts);
   };
-  Bytes damaged = sound;
-  damaged[19 + 12] ^= 1;
-  refuse(damaged, {"/x: record 1", "checksum", "of its 3 bytes"});
-  damaged = sound;
-  damaged[19] ^= 1;
-  refuse(damaged, {"/x: record 1", "of its length 2"});
+  refuse(flipped(sound, 19 + 12), {"/x: record 1", "checksum", "of its 3 bytes"});
+  refuse(flipped(sound, 19), {"/x: record 1", "of its length 2"});
   for (ptrdiff_t end = 20; end < 38; ++end) {
     const Bytes cut(sound.begin(), sound.begin() + end);
     refuse(cut, {"/x: record 1"});

@@ -1,5 +1,5 @@
 #pragma once
-// For tests: a data set whose samples a function makes.
+// MadeSet is a data set whose samples a function makes.
 
 #include <functional>
 #include <utility>

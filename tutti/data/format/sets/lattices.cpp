@@ -12,6 +12,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/numeric/rng.h"
 #include "tutti/data/format/sets/lattices_file.h"
+#include "tutti/data/made_set.h"
 
 namespace tutti::data {
 namespace {
@@ -184,27 +185,6 @@ std::unique_ptr<StoredImages> lattices_in_memory(const LatticeSpec& spec, int th
   return lattices_from_records(std::move(records), limit);
 }
 
-namespace {
-
-class LatticesWhenRead final : public Dataset {
- public:
-  LatticesWhenRead(const LatticeSpec& spec, std::vector<Field> fields)
-      : spec_(spec), fields_(std::move(fields)) {}
-  int64_t size() const override { return spec_.count; }
-  const std::vector<Field>& fields() const override { return fields_; }
-  void read(int64_t index, Sample& sample) const override {
-    CHECK(index >= 0 && index < spec_.count, "image {} of {}", index, spec_.count);
-    generate_lattice(spec_.seed, spec_.first + index, static_cast<uint8_t*>(sample.own(0)),
-                     static_cast<uint8_t*>(sample.own(1)));
-  }
-
- private:
-  LatticeSpec spec_;
-  std::vector<Field> fields_;
-};
-
-}  // namespace
-
 std::unique_ptr<Dataset> lattices_when_read(const LatticeSpec& spec, const ClassLimit& limit,
                                             const FieldStatistics& statistics) {
   (void)room_for(spec);
@@ -212,7 +192,12 @@ std::unique_ptr<Dataset> lattices_when_read(const LatticeSpec& spec, const Class
   few.count = std::min<int64_t>(spec.count, kLatticeClasses);  // every label occurs
   const auto stored = lattices_in_memory(few, 1, limit);
   stored->set_statistics(statistics);
-  return std::make_unique<LatticesWhenRead>(spec, stored->fields());
+  return std::make_unique<MadeSet>(
+      spec.count, stored->fields(), [spec](int64_t index, Sample& sample) {
+        CHECK(index >= 0 && index < spec.count, "image {} of {}", index, spec.count);
+        generate_lattice(spec.seed, spec.first + index, static_cast<uint8_t*>(sample.own(0)),
+                         static_cast<uint8_t*>(sample.own(1)));
+      });
 }
 
 void write_lattices(const std::filesystem::path& path, const LatticeSpec& spec, int threads) {

@@ -43,9 +43,9 @@ class SourceReader {
  private:
   const ArrayInfo& info(size_t i) const { return file_.arrays()[source_.arrays[i].index]; }
   [[noreturn]] void refuse(const std::string& why) const {
-    throw BadFile(fmt::format(
-        "{}: the array '{}' {} {}", file_.name(), file_.arrays()[source_.arrays.back().index].name,
-        fmt::format("[{}]", fmt::join(info(source_.arrays.size() - 1).shape, ", ")), why));
+    throw BadFile("{}: the array '{}' {} {}", file_.name(),
+                  file_.arrays()[source_.arrays.back().index].name,
+                  fmt::format("[{}]", fmt::join(info(source_.arrays.size() - 1).shape, ", ")), why);
   }
 
   void add(const std::string& name) {
@@ -181,9 +181,8 @@ class ArraySamples final : public SampleFile {
                        fmt::format("{}: the array '{}'", file_.name(), first.name));
     }
     if (std::ssize(extents) >= Shape::kMaxRank)
-      throw BadFile(fmt::format("{}: samples of the field '{}' have {} axes; {} is the most",
-                                file_.name(), source.line.field, extents.size(),
-                                Shape::kMaxRank - 1));
+      throw BadFile("{}: samples of the field '{}' have {} axes; {} is the most", file_.name(),
+                    source.line.field, extents.size(), Shape::kMaxRank - 1);
     return {.name = source.line.field,
             .element = source.decoded ? ElementType::f32 : first.type,
             .shape = Shape(std::span<const int64_t>(extents)),
@@ -206,10 +205,10 @@ class ArraySamples final : public SampleFile {
   void count_samples(const FieldSource& source) {
     if (source.samples == 0) return;
     if (samples_ != 0 && source.samples != samples_)
-      throw BadFile(fmt::format(
+      throw BadFile(
           "{}: the lengths differ: the field '{}' has {} samples, '{}' has {}: all fields must "
           "have as many; correct the file, or 'axis', 'cut' or 'whole' in data.fields",
-          file_.name(), source.line.field, source.samples, counted_, samples_));
+          file_.name(), source.line.field, source.samples, counted_, samples_);
     samples_ = source.samples;
     counted_ = source.line.field;
   }
@@ -325,11 +324,11 @@ class ArraySamples final : public SampleFile {
     std::vector<int64_t> index(slab.count.size());
     for (size_t d = index.size(); d-- > 0; at /= slab.count[d])
       index[d] = slab.start[d] + at % slab.count[d];
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: the array '{}' has a missing value (NaN, a fill value, or one outside its valid "
         "range) at [{}]: 'missing V' in the line of the field '{}' in data.fields puts a number "
         "there; or leave the sample out",
-        what(source, sample), info(source, array).name, fmt::join(index, ", "), source.line.field));
+        what(source, sample), info(source, array).name, fmt::join(index, ", "), source.line.field);
   }
 
   ArrayFile file_;

@@ -258,9 +258,9 @@ class SetState {
       const auto file = acquire(static_cast<size_t>(index));
       if (file->samples() != 1)
         throw BadFile(
-            fmt::format("{}: holds more than one record ({}), and {} holds one: each file "
-                        "must be one sample, as the first is",
-                        file->name(), file->samples(), files_.front().string()));
+            "{}: holds more than one record ({}), and {} holds one: each file must be one sample, "
+            "as the first is",
+            file->name(), file->samples(), files_.front().string());
       file->read(0, sample, rows);
       return open_.trim();
     }
@@ -330,11 +330,11 @@ class SetState {
     for (size_t f = 0; f < fields_.size(); ++f) {
       const Field &found = file.fields()[f], &expected = fields_[f];
       if (found.shape != expected.shape || found.element != expected.element)
-        throw BadFile(fmt::format(
+        throw BadFile(
             "{}: its field is {}, but {} has {}: all files of a set must be "
             "alike; leave this one out, or convert it (an image and its label in two .npy files: "
             "'from x' and 'from y' read x.npy and y.npy of a folder)",
-            file.name(), found.to_string(), files_.front().string(), expected.to_string()));
+            file.name(), found.to_string(), files_.front().string(), expected.to_string());
     }
   }
 

@@ -24,7 +24,7 @@ const TfFeature& feature_named(const std::vector<TfFeature>& features, const std
   if (found != features.end()) return *found;
   std::string names;
   for (const TfFeature& feature : features) names += (names.empty() ? "" : ", ") + feature.name;
-  throw BadFile(fmt::format("{}: there is no feature '{}', only: {}", what, name, names));
+  throw BadFile("{}: there is no feature '{}', only: {}", what, name, names);
 }
 
 /// Returns the natural type of a feature's values.
@@ -35,12 +35,12 @@ ElementType own_type(const FieldLine& line, const TfFeature& feature, const std:
     case Kind::bytes:
       if (feature.bytes.empty()) break;
       throw BadFile(
-          fmt::format("{}: the feature '{}' holds {} bytes, whose type only 'as' can say: "
-                      "for example \"{}: from {} as f32 ...\" in data.fields",
-                      what, feature.name, feature.bytes[0].size(), line.field, feature.name));
+          "{}: the feature '{}' holds {} bytes, whose type only 'as' can say: for example \"{}: "
+          "from {} as f32 ...\" in data.fields",
+          what, feature.name, feature.bytes[0].size(), line.field, feature.name);
     case Kind::none: break;
   }
-  throw BadFile(fmt::format("{}: the feature '{}' has no value", what, feature.name));
+  throw BadFile("{}: the feature '{}' has no value", what, feature.name);
 }
 
 void check_line(const FieldLine& line, const std::string& file) {
@@ -81,8 +81,7 @@ class RecordSamples final : public SampleFile {
  public:
   RecordSamples(const std::filesystem::path& path, const std::vector<FieldLine>& lines)
       : lines_(lines), file_(open_tfrecords(path)), name_(path.string()) {
-    if (file_.places.empty())
-      throw BadFile(fmt::format("{}: holds no record, expected samples", name_));
+    if (file_.places.empty()) throw BadFile("{}: holds no record, expected samples", name_);
     auto memory = record_memory();
     const std::string what = this->what(0);
     const std::vector<TfFeature> features = parse_example(file_.record(0, *memory), what);
@@ -141,8 +140,7 @@ class RecordSamples final : public SampleFile {
           shaped(*line.shape, elements, fmt::format("{}: the feature '{}'", what, feature.name));
     else if (elements != 1)
       extents = {elements};
-    if (elements == 0)
-      throw BadFile(fmt::format("{}: the feature '{}' has no value", what, feature.name));
+    if (elements == 0) throw BadFile("{}: the feature '{}' has no value", what, feature.name);
     return {.name = line.field,
             .element = type,
             .shape = Shape(std::span<const int64_t>(extents)),
@@ -151,8 +149,8 @@ class RecordSamples final : public SampleFile {
 
   [[noreturn]] static void refuse_count(const TfFeature& feature, size_t bytes, const Field& field,
                                         const std::string& what) {
-    throw BadFile(fmt::format("{}: the feature '{}' has {} bytes, expected {} for {}", what,
-                              feature.name, bytes, field.bytes(), field.to_string()));
+    throw BadFile("{}: the feature '{}' has {} bytes, expected {} for {}", what, feature.name,
+                  bytes, field.bytes(), field.to_string());
   }
 
   void put(const TfFeature& feature, size_t f, Sample& to,
@@ -173,16 +171,15 @@ class RecordSamples final : public SampleFile {
         return put_integers(feature, field, to.own(f), what);
       case Kind::none: break;
     }
-    throw BadFile(fmt::format("{}: the feature '{}' holds no {}", what, feature.name,
-                              name_of(field.element)));
+    throw BadFile("{}: the feature '{}' holds no {}", what, feature.name, name_of(field.element));
   }
 
   void put_bytes(const TfFeature& feature, size_t f, Sample& to,
                  const std::shared_ptr<const void>& keeper, const std::string& what) const {
     const Field& field = fields_[f];
     if (feature.bytes.size() != 1)
-      throw BadFile(fmt::format("{}: the feature '{}' has {} texts, expected one", what,
-                                feature.name, feature.bytes.size()));
+      throw BadFile("{}: the feature '{}' has {} texts, expected one", what, feature.name,
+                    feature.bytes.size());
     const std::span<const uint8_t> bytes = feature.bytes[0];
     if (bytes.size() != field.bytes()) refuse_count(feature, bytes.size(), field, what);
     const bool aligned = reinterpret_cast<uintptr_t>(bytes.data()) % size_of(field.element) == 0;
@@ -199,8 +196,8 @@ class RecordSamples final : public SampleFile {
         auto* to = static_cast<T*>(out);
         for (const int64_t value : feature.integers) {
           if (!std::in_range<T>(value))
-            throw BadFile(fmt::format("{}: the feature '{}' holds {}, which is no {}", what,
-                                      feature.name, value, name_of(field.element)));
+            throw BadFile("{}: the feature '{}' holds {}, which is no {}", what, feature.name,
+                          value, name_of(field.element));
           *to++ = static_cast<T>(value);
         }
       }

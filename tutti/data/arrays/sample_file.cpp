@@ -60,13 +60,13 @@ void check_finite(const Field& field, const void* values, const Elements& of,
   with_elements(field.element, values, [&](const auto* x) {
     for (int64_t i = of.first; i < of.last; ++i)
       if (const auto value = static_cast<float>(x[i]); !std::isfinite(value))
-        throw BadFile(fmt::format(
+        throw BadFile(
             "{}: the value{} of '{}' is {}, expected finite numbers (of f32): leave the sample "
             "out, or {}",
             what, index_text(field.shape, i), field.name, value,
             std::isnan(value) ? "give 'missing V' in its line of data.fields, which replaces NaN"
                               : "write a number in its place when the file is made (numpy.clip), "
-                                "or NaN, which 'missing' in its line of data.fields replaces"));
+                                "or NaN, which 'missing' in its line of data.fields replaces");
   });
 }
 
@@ -114,9 +114,9 @@ std::vector<int64_t> shaped(const std::vector<int64_t>& as, int64_t elements,
       std::pow(side, static_cast<double>(open)) * known != static_cast<double>(elements)) {
     std::vector<std::string> words;
     for (const int64_t extent : as) words.push_back(extent > 0 ? std::to_string(extent) : "?");
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{} has {} elements a sample, which is not 'as {}': correct its line of data.fields", what,
-        elements, fmt::join(words, " ")));
+        elements, fmt::join(words, " "));
   }
   std::ranges::replace(shape, FieldLine::kAnyExtent, static_cast<int64_t>(side));
   return shape;

@@ -30,8 +30,7 @@ void flatten(const Json& json, const std::string& name, Numbers& numbers, const 
   if (json.is_number()) values.push_back(json.get<float>());
   if (json.is_array())
     for (const Json& one : json) {
-      if (!one.is_number())
-        throw BadFile(fmt::format("{}: '{}' must be a list of numbers", file, name));
+      if (!one.is_number()) throw BadFile("{}: '{}' must be a list of numbers", file, name);
       values.push_back(one.get<float>());
     }
   if (!values.empty()) numbers[name] = std::move(values);
@@ -40,8 +39,7 @@ void flatten(const Json& json, const std::string& name, Numbers& numbers, const 
 Numbers numbers_of_json(const fs::path& path) {
   const FileBytes bytes = FileBytes::open(path);
   if (bytes.size() > kMostText)
-    throw BadFile(
-        fmt::format("{}: expected statistics, found {} bytes", path.string(), bytes.size()));
+    throw BadFile("{}: expected statistics, found {} bytes", path.string(), bytes.size());
   if (const std::string why = why_no_text(bytes, "statistics as JSON"); !why.empty())
     throw BadFile(why);
   std::string text(static_cast<size_t>(bytes.size()), '\0');
@@ -51,10 +49,10 @@ Numbers numbers_of_json(const fs::path& path) {
     flatten(parse_json(text), "", numbers, path.string());
   } catch (const Json::exception& error) {
     const bool infinite = text.find("NaN") != text.npos || text.find("Infinity") != text.npos;
-    throw BadFile(fmt::format(
-        "{}: expected JSON: {}; {}", path.string(), json_words(error),
-        infinite ? "JSON has no NaN or Infinity, as Python writes them: take such numbers out"
-                 : "correct data.statistics or the file"));
+    throw BadFile("{}: expected JSON: {}; {}", path.string(), json_words(error),
+                  infinite
+                      ? "JSON has no NaN or Infinity, as Python writes them: take such numbers out"
+                      : "correct data.statistics or the file");
   }
   return numbers;
 }
@@ -123,7 +121,7 @@ class Offer {
         refuse(fmt::format("maximum {} under '{}' is below its minimum", i, prefix_));
   }
   [[noreturn]] void refuse(const std::string& why) const {
-    throw BadFile(fmt::format("{}: {}: correct data.statistics or the file", file_, why));
+    throw BadFile("{}: {}: correct data.statistics or the file", file_, why);
   }
 
   const Numbers& numbers_;
@@ -188,10 +186,10 @@ std::vector<FieldStatistics> read_statistics(const fs::path& file,
     std::string names;
     for (const auto& [name, values] : numbers) names += (names.empty() ? "" : ", ") + name;
     throw BadFile(
-        fmt::format("{}: expected statistics named as '{}/mean' and '{}/std', or min and "
-                    "max, found {}: correct data.statistics",
-                    file.string(), lines.front().field, lines.front().field,
-                    names.empty() ? "none" : names.substr(0, 500)));
+        "{}: expected statistics named as '{}/mean' and '{}/std', or min and max, found {}: "
+        "correct data.statistics",
+        file.string(), lines.front().field, lines.front().field,
+        names.empty() ? "none" : names.substr(0, 500));
   }
   return all;
 }

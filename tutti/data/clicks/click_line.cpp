@@ -102,8 +102,8 @@ std::string shown(std::string_view text) {
 
 [[noreturn]] void refuse_column(const std::string& place, int64_t column, std::string_view expected,
                                 std::string_view found) {
-  throw BadFile(fmt::format("{}: column {}: expected {}, found '{}': mend or remove the line",
-                            place, column + 1, expected, shown(found)));
+  throw BadFile("{}: column {}: expected {}, found '{}': mend or remove the line", place,
+                column + 1, expected, shown(found));
 }
 
 bool parse_whole(std::string_view text, int32_t& value) {
@@ -182,40 +182,40 @@ ClickColumns click_columns(std::string_view first_line, const std::string& file,
     for (const std::string& name : names) columns.kinds.push_back(column_kind(name, has("hour")));
     const int64_t found = std::ranges::count(columns.kinds, ColumnKind::label);
     if (found > 1 || (required && found == 0))
-      throw BadFile(fmt::format(
+      throw BadFile(
           "{}: expected one column 'label' or 'click' in the first line, found {}: a file without "
           "labels, as those for a competition's answers are, cannot be learned from; name it for "
           "`tutti infer --input`",
-          file, found));
+          file, found);
   } else if (unlabelled && required) {
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: the first line has 39 columns: Criteo's without the label, as Kaggle's test.txt is, "
         "which cannot be learned from: name it for `tutti infer --input`, and logs with labels (40 "
         "columns) here",
-        file));
+        file);
   } else if (criteo || unlabelled) {
     columns.kinds.assign(names.size(), ColumnKind::category);
     const auto numbers = columns.kinds.begin() + (criteo ? 1 : 0);
     if (criteo) columns.kinds[0] = ColumnKind::label;
     std::fill_n(numbers, kCriteoNumbers, ColumnKind::number);
   } else {
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: the first line has {} column{} between {}: expected Criteo's {} between tabs (label, "
         "13 numbers, 26 categories{}), or the names of the columns, with 'label' or 'click'",
         file, names.size(), names.size() == 1 ? "" : "s",
         columns.separator == '\t'  ? "tabs"
         : columns.separator == ',' ? "commas"
                                    : "semicolons",
-        kCriteoColumns, required ? "" : "; the label may be missing"));
+        kCriteoColumns, required ? "" : "; the label may be missing");
   }
   columns.categories = std::ranges::count(columns.kinds, ColumnKind::category);
   columns.numbers = std::ranges::count(columns.kinds, ColumnKind::number) +
                     std::ranges::count(columns.kinds, ColumnKind::hour);
   if (columns.categories == 0 || columns.numbers == 0)
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: the first line names {} numbers (I1, I2 ... or hour) and {} categories (C1, C2 ...): "
         "a click log has both",
-        file, columns.numbers, columns.categories));
+        file, columns.numbers, columns.categories);
   return columns;
 }
 
@@ -231,7 +231,7 @@ void read_click_line(const ClickColumns& columns, std::string_view line, const C
   int64_t next = 0;  // next place of a category
   std::ranges::fill(out.weights, 0.0f);
   *out.label = 0;
-  if (line.empty()) throw BadFile(fmt::format("{}: the line is empty: remove it", place));
+  if (line.empty()) throw BadFile("{}: the line is empty: remove it", place);
   for (std::string_view rest = line, text; next_column(rest, columns.separator, text); ++column) {
     if (column >= columns.kinds.size()) continue;  // only counted
     const auto at = static_cast<int64_t>(column);
@@ -264,8 +264,8 @@ void read_click_line(const ClickColumns& columns, std::string_view line, const C
     }
   }
   if (column == columns.kinds.size()) return;
-  throw BadFile(fmt::format("{}: expected {} columns, found {}: the file is damaged or was cut off",
-                            place, columns.kinds.size(), column));
+  throw BadFile("{}: expected {} columns, found {}: the file is damaged or was cut off", place,
+                columns.kinds.size(), column);
 }
 
 void for_each_category(const ClickColumns& columns, std::string_view line,

@@ -27,13 +27,11 @@ std::string_view without_return(std::string_view line) {
 /// Returns the first line, without its end.
 std::string first_line(const FileBytes& file) {
   std::vector<uint8_t> head(static_cast<size_t>(std::min(file.size(), kLongestLine)));
-  if (head.empty())
-    throw BadFile(fmt::format("{}: is empty: expected a click log of text", file.name()));
+  if (head.empty()) throw BadFile("{}: is empty: expected a click log of text", file.name());
   file.read(0, head);
   if (!is_plain_text(first_bytes_of(file).content))
-    throw BadFile(
-        fmt::format("{}: expected a click log of text, whose lines are read in any order; {}",
-                    file.name(), found_instead(file)));
+    throw BadFile("{}: expected a click log of text, whose lines are read in any order; {}",
+                  file.name(), found_instead(file));
   const std::string_view text = text_of(head);
   return std::string(without_return(text.substr(0, text.find('\n'))));
 }
@@ -64,8 +62,8 @@ struct ClickSet::Log {
     int64_t full = 0, full_end = 0;  // lines up to the last non-empty one, and its end
     const auto end_line = [&](int64_t end) {
       if (end - start > kLongestLine)
-        throw BadFile(fmt::format("{}: line {} is longer than {} bytes: this is no click log",
-                                  file.name(), number_of(line), kLongestLine));
+        throw BadFile("{}: line {} is longer than {} bytes: this is no click log", file.name(),
+                      number_of(line), kLongestLine);
       if (line >= 0 && line % kStride == 0) marks.push_back(start);
       ++line;
       if (!is_blank(start, end)) full = line, full_end = end;
@@ -80,8 +78,8 @@ struct ClickSet::Log {
     if (start < file.size()) end_line(file.size());
     // Empty lines at the end, as editors leave them, do not count.
     if (full <= 0)
-      throw BadFile(fmt::format("{}: has no line{}", file.name(),
-                                columns.header ? " but the header" : " with anything in it"));
+      throw BadFile("{}: has no line{}", file.name(),
+                    columns.header ? " but the header" : " with anything in it");
     lines = full;
     marks.resize(static_cast<size_t>((lines + kStride - 1) / kStride));
     marks.push_back(full_end);
@@ -106,8 +104,8 @@ struct ClickSet::Log {
     for (int64_t i = 0; i < line % kStride; ++i) {
       const size_t end = text.find('\n');
       if (end == text.npos)
-        throw BadFile(fmt::format("{}: line {} is gone: the file was changed after it was opened",
-                                  file.name(), number_of(line)));
+        throw BadFile("{}: line {} is gone: the file was changed after it was opened", file.name(),
+                      number_of(line));
       text.remove_prefix(end + 1);
     }
     read_click_line(columns, without_return(text.substr(0, text.find('\n'))), tables,
@@ -122,11 +120,11 @@ ClickSet::ClickSet(const ClickSetSpec& spec) {
     size_ += log->lines;
     if (!logs_.empty() && (log->columns.numbers != logs_.front()->columns.numbers ||
                            log->columns.categories != logs_.front()->columns.categories))
-      throw BadFile(fmt::format(
+      throw BadFile(
           "{} has {} numbers and {} categories, {} {} and {}: the files do not belong together",
           log->file.name(), log->columns.numbers, log->columns.categories,
           logs_.front()->file.name(), logs_.front()->columns.numbers,
-          logs_.front()->columns.categories));
+          logs_.front()->columns.categories);
     logs_.push_back(std::move(log));
   }
   CHECK(!logs_.empty(), "a click log needs a file");

@@ -76,8 +76,7 @@ ClickVocabulary ClickVocabulary::of_logs(const std::vector<std::filesystem::path
   for (const std::filesystem::path& log : logs) {
     expect_regular_file(log);
     std::ifstream file(log, std::ios::binary);
-    if (!file)
-      throw BadFile(fmt::format("{}: cannot be read: {}", log.string(), file_error(errno)));
+    if (!file) throw BadFile("{}: cannot be read: {}", log.string(), file_error(errno));
     std::string line;
     ClickColumns columns;
     for (int64_t number = 1; std::getline(file, line); ++number) {
@@ -98,8 +97,7 @@ ClickVocabulary ClickVocabulary::of_logs(const std::vector<std::filesystem::path
           count(weighted ? text.substr(0, text.rfind(':')) : text, counts[column]);
       });
     }
-    if (file.bad())
-      throw BadFile(fmt::format("{}: cannot be read: {}", log.string(), file_error(errno)));
+    if (file.bad()) throw BadFile("{}: cannot be read: {}", log.string(), file_error(errno));
   }
   std::vector<std::vector<std::string>> words;
   for (const TextCounts& of_column : counts) words.push_back(frequent(of_column, minimum));
@@ -109,9 +107,9 @@ ClickVocabulary ClickVocabulary::of_logs(const std::vector<std::filesystem::path
 ClickVocabulary ClickVocabulary::read(const std::filesystem::path& path) {
   std::ifstream file = open_small_text(path, {.expected = "a vocabulary", .most = kMostBytes});
   if (!file.is_open())
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: cannot be read: {}; `tutti data vocabulary` with the configuration writes it",
-        path.string(), file_error(errno)));
+        path.string(), file_error(errno));
   const std::string first = beginning_of(file);
   if (const std::string why = why_no_text(first, path.string(), "a vocabulary of clicks");
       !why.empty())
@@ -121,8 +119,8 @@ ClickVocabulary ClickVocabulary::read(const std::filesystem::path& path) {
   int64_t number = 0;
   bool returns = false;  // carriage returns before line ends, as programs of Windows write them
   const auto refuse = [&](std::string_view expected) {
-    throw BadFile(fmt::format("{}:{}: expected {}: it is no vocabulary, or is cut off",
-                              path.string(), number, expected));
+    throw BadFile("{}:{}: expected {}: it is no vocabulary, or is cut off", path.string(), number,
+                  expected);
   };
   const auto next = [&] {
     const bool there = static_cast<bool>(std::getline(file, line));
@@ -135,10 +133,10 @@ ClickVocabulary ClickVocabulary::read(const std::filesystem::path& path) {
   };
   if (!next() || line != kFirstLine) {
     if (line.starts_with(kFirstWords))
-      throw BadFile(fmt::format(
+      throw BadFile(
           "{}: '{}' was written by another version of Tutti, and this one reads '{}': make it anew "
           "with `tutti data vocabulary`",
-          path.string(), line, kFirstLine));
+          path.string(), line, kFirstLine);
     refuse(fmt::format("'{}'", kFirstLine));
   }
   while (next()) {

@@ -17,7 +17,11 @@ namespace tutti::data {
 
 /// A file is missing, or its content is wrong: another copy of it would help.
 class BadFile : public IoError {
+ public:
   using IoError::IoError;
+  template <class First, class... Rest>
+  BadFile(fmt::format_string<First, Rest...> message, First&& first, Rest&&... rest)
+      : IoError(fmt::format(message, std::forward<First>(first), std::forward<Rest>(rest)...)) {}
 };
 
 /// Says whether `path` leads to a regular file. If that cannot be found out, the answer is no, and

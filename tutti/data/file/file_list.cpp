@@ -160,19 +160,18 @@ std::vector<fs::path> entry_files(const std::string& entry, const fs::path& fold
       if (is_sample_file_name(entry.path().filename().string()) && describes_arrays(entry.path()))
         files.push_back(entry.path());
     if (files.empty())
-      throw BadFile(fmt::format("{}: the folder {} holds no files that end in {}{}", key,
-                                path.string(), fmt::join(kEndings, " "),
-                                way_to_name_files(path, key)));
+      throw BadFile("{}: the folder {} holds no files that end in {}{}", key, path.string(),
+                    fmt::join(kEndings, " "), way_to_name_files(path, key));
     warn_of_missing_parts(files, key, [](const std::string&) { return true; });
     return files;
   }
   if (is_there(path)) return {path};
   if (!is_pattern(entry))
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: {} does not exist{}: correct {}{}", key,
         fs::absolute(path, failed).lexically_normal().string(),
         is_flag(key) ? "" : " (relative paths start at data.dir; without it, at the configuration)",
-        keys_to_correct(key), first_missing_part(fs::absolute(path, failed).lexically_normal())));
+        keys_to_correct(key), first_missing_part(fs::absolute(path, failed).lexically_normal()));
   std::vector<fs::path> files;
   const fs::path pattern = fs::path(entry).lexically_normal();
   match(pattern.is_absolute() ? fs::path() : folder.lexically_normal(), pattern.begin(),
@@ -182,9 +181,8 @@ std::vector<fs::path> entry_files(const std::string& entry, const fs::path& fold
     return fs::is_directory(file, unknown);
   });
   if (files.empty())
-    throw BadFile(fmt::format("{}: no file fits the pattern {}: correct {}", key,
-                              fs::absolute(path, failed).lexically_normal().string(),
-                              keys_to_correct(key)));
+    throw BadFile("{}: no file fits the pattern {}: correct {}", key,
+                  fs::absolute(path, failed).lexically_normal().string(), keys_to_correct(key));
   warn_of_missing_parts(files, key, [&](const std::string& name) {
     return ::fnmatch(pattern.filename().c_str(), name.c_str(), FNM_PERIOD) == 0;
   });

@@ -70,9 +70,9 @@ struct GzipReader::State {
       const int64_t bytes = unread();
       if (zeros_follow()) return false;
       throw BadFile(
-          fmt::format("{0}: {1} bytes that are no gzip follow the end of the stream at byte {2}: "
-                      "take them off with 'head -c {2} OLD > NEW', or fetch the file again",
-                      file.name(), bytes, file.size() - bytes));
+          "{0}: {1} bytes that are no gzip follow the end of the stream at byte {2}: take them off "
+          "with 'head -c {2} OLD > NEW', or fetch the file again",
+          file.name(), bytes, file.size() - bytes);
     }
     inflateReset(&stream);
     between_members = false;
@@ -86,9 +86,9 @@ GzipReader::GzipReader(const std::filesystem::path& path)
   const FirstBytes found = first_bytes_of(state_->file);
   if (found.content == Content::unknown || found.content == Content::text)
     throw BadFile(
-        fmt::format("{}: expected a gzip file (bytes 1f 8b ...), found {} bytes of something else: "
-                    "fetch it again, or rename it without .gz if it is not compressed",
-                    path.string(), state_->file.size()));
+        "{}: expected a gzip file (bytes 1f 8b ...), found {} bytes of something else: fetch it "
+        "again, or rename it without .gz if it is not compressed",
+        path.string(), state_->file.size());
   throw BadFile(unreadable(state_->file, Content::gzip, "a member of less than 18 bytes"));
 }
 
@@ -109,13 +109,12 @@ size_t GzipReader::read(std::span<uint8_t> out) {
     if (code == Z_STREAM_END) {
       s.between_members = true;
     } else if (code != Z_OK && code != Z_BUF_ERROR) {
-      throw BadFile(fmt::format("{}: corrupted: {} after {} bytes: fetch the file again",
-                                s.file.name(), s.stream.msg ? s.stream.msg : "invalid stream",
-                                s.produced));
+      throw BadFile("{}: corrupted: {} after {} bytes: fetch the file again", s.file.name(),
+                    s.stream.msg ? s.stream.msg : "invalid stream", s.produced);
     } else if (s.unread() == 0 && s.stream.avail_out > 0) {
-      throw BadFile(fmt::format(
+      throw BadFile(
           "{}: truncated: the gzip stream does not end within its {} bytes: fetch the file again",
-          s.file.name(), s.file.size()));
+          s.file.name(), s.file.size());
     }
   }
   return done;

@@ -40,8 +40,8 @@ class Inflater {
       if (code == Z_BUF_ERROR || (code == Z_OK && stream_.avail_in == 0 && stream_.avail_out > 0))
         return false;
       if (code != Z_OK)
-        throw BadFile(fmt::format("{}: corrupted: {} after {} bytes: fetch the file again", what_,
-                                  stream_.msg ? stream_.msg : "invalid stream", done_));
+        throw BadFile("{}: corrupted: {} after {} bytes: fetch the file again", what_,
+                      stream_.msg ? stream_.msg : "invalid stream", done_);
     }
   }
 
@@ -53,9 +53,9 @@ class Inflater {
 
  private:
   [[noreturn]] void fail(const std::string& found) const {
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: expected {} bytes after inflating, found {}: the file is corrupted; fetch it again",
-        what_, out_.size(), found));
+        what_, out_.size(), found);
   }
 
   z_stream stream_{};

@@ -33,8 +33,7 @@ struct TarPlace {
   [[noreturn]] void refuse(std::string_view why) const {
     const std::string text = fmt::format("at byte {} of the tar archive, {}", at, why);
     if (at == 0) throw BadFile(unreadable(file, Content::tar, text));
-    throw BadFile(
-        fmt::format("{}: {}: the archive is damaged; make or fetch it again", file.name(), text));
+    throw BadFile("{}: {}: the archive is damaged; make or fetch it again", file.name(), text);
   }
 };
 
@@ -94,9 +93,9 @@ int64_t past_closing_blocks(const FileBytes& file, int64_t at, int64_t end) {
     } catch (const BadFile&) {}
     if (sound) return at;
     throw BadFile(
-        fmt::format("{}: {} bytes that are no tar archive follow its end at byte {}: the file was "
-                    "joined with another one or written over; make or fetch it again",
-                    file.name(), end - at, closed));
+        "{}: {} bytes that are no tar archive follow its end at byte {}: the file was joined with "
+        "another one or written over; make or fetch it again",
+        file.name(), end - at, closed);
   }
   return end;
 }

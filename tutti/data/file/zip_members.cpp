@@ -59,7 +59,7 @@ class ZipReader {
   }
   /// Refuses a file that is sound but not supported.
   [[noreturn]] void cannot(const std::string& what) const {
-    throw BadFile(fmt::format("{}: {}", file_.name(), what));
+    throw BadFile("{}: {}", file_.name(), what);
   }
 
   std::vector<uint8_t> bytes(int64_t at, int64_t count) const {

@@ -25,8 +25,8 @@ ArrayFile open_npy_folder(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder, failed))
     if (entry.path().extension() == ".npy") files.push_back(entry.path());
   if (failed || files.empty())
-    throw BadFile(fmt::format("{}: expected a folder with .npy files{}", folder.string(),
-                              failed ? ": " + file_error(failed.value()) : ""));
+    throw BadFile("{}: expected a folder with .npy files{}", folder.string(),
+                  failed ? ": " + file_error(failed.value()) : "");
   std::ranges::sort(files);
   std::vector<StoredArray> arrays;
   for (const std::filesystem::path& path : files)
@@ -115,8 +115,7 @@ ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOpti
     const bool torch = first_bytes_of(file).content == Content::torch_zip;
     std::vector<StoredArray> arrays = torch ? std::vector<StoredArray>() : read_npz(file);
     if (arrays.empty() && begins("PK\x03\x04"))
-      throw BadFile(
-          fmt::format("{}: expected arrays in NumPy's .npz, {}", file.name(), found_instead(file)));
+      throw BadFile("{}: expected arrays in NumPy's .npz, {}", file.name(), found_instead(file));
     return {file.name(), std::move(arrays)};
   }
   if (is_hdf5(file)) {
@@ -131,10 +130,10 @@ ArrayFile open_array_file(const std::filesystem::path& path, const ArrayFileOpti
   if (is_trr(head)) return {file.name(), frame_arrays(read_trr(file))};
   if (is_dcd(head)) return {file.name(), dcd_arrays(file, options.probe)};
   if (path.extension() == ".toml") return {file.name(), read_raw_arrays(file, path)};
-  throw BadFile(fmt::format(
+  throw BadFile(
       "{}: expected an array file (.npy, .npz, HDF5, NetCDF, TIFF, a trajectory as DCD, XTC "
       "or TRR, or a .toml that describes raw data), {}",
-      file.name(), found_instead(file)));
+      file.name(), found_instead(file));
 }
 
 }  // namespace tutti::data

@@ -44,8 +44,8 @@ ImageSize image_size(std::span<const uint8_t> coded, int64_t most_pixels) {
   const ImageSize size = is_jpeg(coded) ? jpeg_size(coded) : png_size(coded);
   if (size.width < 1 || size.height < 1) throw BadFile("has no pixels");
   if (size.width > most_pixels / size.height)
-    throw BadFile(fmt::format("has {} x {} pixels, more than the {} that are read", size.width,
-                              size.height, most_pixels));
+    throw BadFile("has {} x {} pixels, more than the {} that are read", size.width, size.height,
+                  most_pixels);
   return size;
 }
 
@@ -72,7 +72,7 @@ void decode_whole(std::span<const uint8_t> coded, const std::string& origin, Dec
     const ImageSize size = image_size(coded);
     decode_image(coded, {0, 0, size.height, size.width}, 8, image);
   } catch (const BadFile& error) {
-    throw BadFile(fmt::format("{} {}", origin, error.what()));
+    throw BadFile("{} {}", origin, error.what());
   }
 }
 

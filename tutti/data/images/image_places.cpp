@@ -92,9 +92,8 @@ int class_number(const FileBytes& file, const TarMember& member) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 0 ||
       number >= kMostClasses)
-    throw BadFile(
-        fmt::format("{}, member {}: '{}' is no class number of 0 to {}: a .cls file holds one",
-                    file.name(), member.name, text, kMostClasses - 1));
+    throw BadFile("{}, member {}: '{}' is no class number of 0 to {}: a .cls file holds one",
+                  file.name(), member.name, text, kMostClasses - 1);
   return number;
 }
 
@@ -172,10 +171,10 @@ struct FoundArchive {
   void add_number(int number, const FileBytes& file, const TarMember& member) {
     const auto [known, is_first] = numbers.emplace(key_of(member.name), number);
     if (!is_first && known->second != number)
-      throw BadFile(fmt::format(
+      throw BadFile(
           "{}, member {}: says class {}, another one of this name class {}: keep archives whose "
           "names are alike apart",
-          file.name(), member.name, number, known->second));
+          file.name(), member.name, number, known->second);
   }
   void add(const TarMember& member, const std::string& within) {
     const std::string_view folder = folder_of(member.name);
@@ -247,25 +246,25 @@ void ImagePlaces::list_folders() {
     const fs::path folder = source_.folder / folders[f];
     if (std::ranges::find(passed_over, folder) != passed_over.end()) continue;
     if (names[f].empty())
-      throw BadFile(fmt::format(
+      throw BadFile(
           "{}: the class folder has no images, JPEG or PNG{}: fetch them, or remove the folder",
-          folder.string(), others[f].text()));
+          folder.string(), others[f].text());
     for (const std::string& name : names[f]) add(name, static_cast<int>(classes_.size()), 0, 0, -1);
     all_others.add(others[f]);
     classes_.push_back(folders[f]);
   }
   all_others.warn(source_.folder.string());
   if (classes_.empty())
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: has no class folders{}: each image must lie in a folder that is called as its class",
         source_.folder.string(),
         loose.empty()
             ? ""
-            : fmt::format(", but {} loose images such as {}", loose.size(), loose.front())));
+            : fmt::format(", but {} loose images such as {}", loose.size(), loose.front()));
   if (!loose.empty())
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: lies beside class folders, so it has no class: move it into one of them, or away",
-        (source_.folder / loose.front()).string()));
+        (source_.folder / loose.front()).string());
 }
 
 void ImagePlaces::list_archives() {
@@ -301,25 +300,24 @@ void ImagePlaces::list_archives() {
         const auto number = found[t].numbers.find(std::string(key_of(image.name)));
         if (number == found[t].numbers.end())
           throw BadFile(
-              fmt::format("{}, member {}: has no {}.cls beside it, as others have: the "
-                          "archive is incomplete; make it again",
-                          archives_[t].name(), image.name, key_of(image.name)));
+              "{}, member {}: has no {}.cls beside it, as others have: the archive is incomplete; "
+              "make it again",
+              archives_[t].name(), image.name, key_of(image.name));
         greatest = std::max(greatest, label = number->second);
       } else if (image.folder.empty()) {
-        throw BadFile(fmt::format(
+        throw BadFile(
             "{}, member {}: nothing says its class: within the archive, images lie in folders or "
             "archives that are called as their class, or have a KEY.cls beside them; or each of "
             "several archives in the folder is called as its class (ants.tar, bees.tar), not as "
             "parts of one set are (x-0007.tar, part_b.tar)",
-            archives_[t].name(), image.name));
+            archives_[t].name(), image.name);
       } else {
         label = static_cast<int>(std::ranges::lower_bound(folders, image.folder) - folders.begin());
       }
       add(image.name, label, static_cast<int64_t>(t), image.offset, image.bytes);
     }
   if (entries_.empty())
-    throw BadFile(fmt::format("{}: has no images, JPEG or PNG{}", source_.tars.front().string(),
-                              others.text()));
+    throw BadFile("{}: has no images, JPEG or PNG{}", source_.tars.front().string(), others.text());
   if (!numbered_) classes_ = std::move(folders);
   for (int c = 0; numbered_ && c <= greatest; ++c) classes_.push_back(std::to_string(c));
 }

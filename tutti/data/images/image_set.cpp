@@ -24,9 +24,9 @@ std::vector<std::string> class_names(const std::filesystem::path& root, std::str
   const ImagePlaces of_training(training);
   if (of_training.numbered() != places.numbered())
     throw BadFile(
-        fmt::format("{}: of the training images and the {} images only one kind has .cls "
-                    "files: their classes cannot be compared",
-                    root.string(), part));
+        "{}: of the training images and the {} images only one kind has .cls files: their classes "
+        "cannot be compared",
+        root.string(), part);
   return of_training.classes();
 }
 
@@ -38,9 +38,9 @@ void renumber(ImagePlaces& places, const std::vector<std::string>& classes, std:
     if (found == classes.end()) {
       if (places.numbered()) continue;  // its numbers are already right
       throw BadFile(
-          fmt::format("the {} images have a class '{}', which the training images do not "
-                      "have: the folders of both must be called alike",
-                      part, name));
+          "the {} images have a class '{}', which the training images do not have: the folders of "
+          "both must be called alike",
+          part, name);
     }
     number.push_back(static_cast<int>(found - classes.begin()));
   }
@@ -68,8 +68,8 @@ void ImageSet::read(int64_t index, Sample& sample) const {
 
 void read_image_bytes(const ImagePlaces::Bytes& at, size_t f, Sample& sample) {
   if (at.bytes > kMostImageBytes)
-    throw BadFile(fmt::format("{} has {} bytes, more than an image of {} that is read",
-                              sample.origin(), at.bytes, kMostImageBytes));
+    throw BadFile("{} has {} bytes, more than an image of {} that is read", sample.origin(),
+                  at.bytes, kMostImageBytes);
   auto* bytes = static_cast<uint8_t*>(sample.own(f, static_cast<size_t>(at.bytes)));
   at.file.read(at.offset, {bytes, static_cast<size_t>(at.bytes)});
 }
@@ -80,9 +80,9 @@ std::unique_ptr<ImageSet> open_image_set(const std::filesystem::path& root, std:
   const ImageSource source = image_source(root, part);
   if (!source.found())
     throw BadFile(
-        fmt::format("{}: there are no {} images: neither a folder '{}' with class folders "
-                    "or .tar files, nor .tar files with '{}' in their names",
-                    root.string(), part, part, part));
+        "{}: there are no {} images: neither a folder '{}' with class folders or .tar files, nor "
+        ".tar files with '{}' in their names",
+        root.string(), part, part, part);
   if (const std::vector<std::filesystem::path> missing = missing_parts(source.tars);
       !missing.empty())
     log::warn_once("{} is missing, and others of its set are there: fetch it again",

@@ -15,9 +15,8 @@ constexpr size_t kAlignment = 64;
 
 void require_one_type(const Volume& volume, const std::vector<Volume>& before) {
   if (!before.empty() && volume.element != before.front().element)
-    throw BadFile(fmt::format("{}: its image is {}, that of {} {}: all volumes have one type",
-                              volume.name, name_of(volume.element), before.front().name,
-                              name_of(before.front().element)));
+    throw BadFile("{}: its image is {}, that of {} {}: all volumes have one type", volume.name,
+                  name_of(volume.element), before.front().name, name_of(before.front().element));
 }
 
 std::vector<Volume> read_volumes(const NeuronFiles& from, std::vector<std::string>& left_out) {

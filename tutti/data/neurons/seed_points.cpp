@@ -159,13 +159,13 @@ SeedPoints::SeedPoints(std::span<const Volume> volumes, const SeedRule& rule) : 
   }
   keeper_ = own;
   if (parts_.empty())
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: there is no voxel to begin at: no object of tracing.min_object = {} voxels or more "
         "lies where [{}] voxels around a voxel are in the volume [{}]; take larger volumes, a "
         "smaller tracing.fov or smaller objects",
         volumes.empty() ? "no volume" : volumes.front().name, rule.min_object,
         fmt::join(rule.surroundings, ", "),
-        fmt::join(volumes.empty() ? Voxels3{} : volumes.front().extents, ", ")));
+        fmt::join(volumes.empty() ? Voxels3{} : volumes.front().extents, ", "));
 }
 
 SeedPoints::SeedPoints(uint64_t seed, std::vector<Voxels3> extents,

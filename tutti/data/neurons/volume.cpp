@@ -18,20 +18,20 @@ Voxels3 extents_of_volume(const ArrayFile& file, const ArrayInfo& info) {
   for (const int64_t extent : info.shape)
     if (extent != 1 || info.shape.size() <= 3) extents.push_back(extent);
   if (extents.size() != 3)
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: the array '{}' has the extents [{}]: a volume has three axes, z, y and x; name "
         "another array in data.fields",
-        file.name(), info.name, fmt::join(info.shape, ", ")));
+        file.name(), info.name, fmt::join(info.shape, ", "));
   return {extents[0], extents[1], extents[2]};
 }
 
 std::vector<uint8_t> all_of(const ArrayFile& file, size_t array) {
   const ArrayInfo& info = file.arrays()[array];
   if (value_coding(info).scaled())
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: the array '{}' is packed by scale_factor or add_offset, which volumes do not undo: "
         "save its values unpacked",
-        file.name(), info.name));
+        file.name(), info.name);
   std::vector<uint8_t> bytes(static_cast<size_t>(info.bytes()));
   file.read(array, Slab::all(info), bytes.data());
   return bytes;
@@ -42,7 +42,7 @@ void require_finite_image(const Volume& volume) {
   with_elements(volume.element, volume.image.data(), [&](const auto* values) {
     for (int64_t i = 0; i < product(volume.extents); ++i)
       if (!std::isfinite(static_cast<float>(values[i])))
-        throw BadFile(fmt::format("{}: voxel {} of the image is not finite", volume.name, i));
+        throw BadFile("{}: voxel {} of the image is not finite", volume.name, i);
   });
 }
 
@@ -50,8 +50,8 @@ void require_finite_image(const Volume& volume) {
 std::vector<uint32_t> numbered(const ArrayFile& file, size_t array) {
   const ArrayInfo& info = file.arrays()[array];
   if (!is_integer(info.type))
-    throw BadFile(fmt::format("{}: the labels '{}' are {}: objects have whole numbers", file.name(),
-                              info.name, name_of(info.type)));
+    throw BadFile("{}: the labels '{}' are {}: objects have whole numbers", file.name(), info.name,
+                  name_of(info.type));
   const std::vector<uint8_t> bytes = all_of(file, array);
   std::vector<uint32_t> labels(static_cast<size_t>(info.elements()));
   std::unordered_map<uint64_t, uint32_t> number;
@@ -110,9 +110,9 @@ Volume read_volume(const std::filesystem::path& path, const VolumeArrays& arrays
   if (labels) {
     const size_t objects = file.find(arrays.labels);
     if (extents_of_volume(file, file.arrays()[objects]) != volume.extents)
-      throw BadFile(fmt::format("{}: the image has the extents [{}], its labels [{}]", volume.name,
-                                fmt::join(file.arrays()[image].shape, ", "),
-                                fmt::join(file.arrays()[objects].shape, ", ")));
+      throw BadFile("{}: the image has the extents [{}], its labels [{}]", volume.name,
+                    fmt::join(file.arrays()[image].shape, ", "),
+                    fmt::join(file.arrays()[objects].shape, ", "));
     volume.labels = numbered(file, objects);
   }
   volume.image = all_of(file, image);

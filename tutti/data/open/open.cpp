@@ -116,8 +116,8 @@ std::vector<fs::path> files_by_name(const fs::path& dir, const KnownDataset& kno
     if (is_known(entry.path().filename().string()) && is_file(entry.path()))
       files.push_back(entry.path());
   if (files.empty())
-    throw BadFile(fmt::format("{}: holds none of the files of {}; {}", dir.string(), known.name,
-                              how_to_get(known, dir)));
+    throw BadFile("{}: holds none of the files of {}; {}", dir.string(), known.name,
+                  how_to_get(known, dir));
   return files;
 }
 
@@ -253,10 +253,10 @@ std::unique_ptr<Dataset> open_text_set(const DatasetSpec& spec) {
     try {
       text.training = listed_texts(spec, "train");
     } catch (const BadFile& error) {
-      throw BadFile(fmt::format(
+      throw BadFile(
           "{}; characters have the numbers that the training text gives them: name its files, or a "
           "run's folder 'tokenizer' in data.vocabulary",
-          error.what()));
+          error.what());
     }
   }
   return std::make_unique<TextSet>(text);

@@ -58,11 +58,10 @@ std::vector<fs::path> sample_files(const fs::path& folder,
       files.push_back(entry.path());
   }
   if (failed)
-    throw BadFile(fmt::format("{}: cannot look into the folder: {}", folder.string(),
-                              file_error(failed.value())));
+    throw BadFile("{}: cannot look into the folder: {}", folder.string(),
+                  file_error(failed.value()));
   if (files.empty())
-    throw BadFile(fmt::format("{}: holds no files that end in {}", folder.string(),
-                              fmt::join(endings, " or ")));
+    throw BadFile("{}: holds no files that end in {}", folder.string(), fmt::join(endings, " or "));
   std::ranges::sort(files);
   if (const std::vector<fs::path> missing = missing_parts(files); !missing.empty())
     log::warn_once("{} is missing, and others of its set are there: fetch it again",

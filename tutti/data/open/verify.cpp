@@ -100,8 +100,8 @@ FileReport report_on(const fs::path& path, const Digests& digests, Read read) {
     report.expected_sha256 = known->second;
     report.sha256 = found.sha256;
     if (report.sha256 != report.expected_sha256)
-      throw BadFile(fmt::format("{}: expected sha256 {}, found {}: fetch the file again",
-                                path.string(), report.expected_sha256, report.sha256));
+      throw BadFile("{}: expected sha256 {}, found {}: fetch the file again", path.string(),
+                    report.expected_sha256, report.sha256);
   } catch (const Error& error) {
     report.problem = error.what();
   }
@@ -150,10 +150,10 @@ void verify_idx(const fs::path& dir, const Digests& digests, const ClassLimit& l
       const std::vector<int64_t> size(extents.begin() + 1, extents.end());
       if (train) first_size = size;
       if (!first_size.empty() && size != first_size)
-        throw BadFile(fmt::format(
+        throw BadFile(
             "{}: images of {} pixels, but the training images have {}: the files do not belong "
             "together",
-            files.images.string(), fmt::join(size, "x"), fmt::join(first_size, "x")));
+            files.images.string(), fmt::join(size, "x"), fmt::join(first_size, "x"));
     });
     FileReport labels = report_on(files.labels, digests,
                                   [&](FileReport& r) { read_labels(files.labels, classes, r); });

@@ -52,7 +52,7 @@ class Quarantine::State {
         const ImageSize size = image_size(sample.coded_at(f));
         decode_image(sample.coded_at(f), {0, 0, size.height, size.width}, 1, image);
       } catch (const BadFile& error) {
-        throw BadFile(fmt::format("{} {}", sample.origin(), error.what()));
+        throw BadFile("{} {}", sample.origin(), error.what());
       }
     sound_[static_cast<size_t>(index)] = true;
   }

@@ -17,15 +17,13 @@ BytePairTokenizer::BytePairTokenizer(BytePairs pairs, const std::string& name)
   std::unordered_map<std::string_view, int32_t> known;
   for (size_t t = 0; t < pairs_.tokens.size(); ++t)
     if (!known.emplace(pairs_.tokens[t], static_cast<int32_t>(t)).second)
-      throw BadFile(
-          fmt::format("{}: tokens {} and {} are the same", name, known.at(pairs_.tokens[t]), t));
+      throw BadFile("{}: tokens {} and {} are the same", name, known.at(pairs_.tokens[t]), t);
   std::vector<bool> made(pairs_.tokens.size(), false);
   for (size_t byte = 0; byte < 256; ++byte) {
     const auto found = known.find(std::string(1, static_cast<char>(byte)));
     if (found == known.end())
-      throw BadFile(
-          fmt::format("{}: has no token for the byte 0x{:02x}: a text with it could not be encoded",
-                      name, byte));
+      throw BadFile("{}: has no token for the byte 0x{:02x}: a text with it could not be encoded",
+                    name, byte);
     of_byte_[byte] = found->second;
     made[static_cast<size_t>(found->second)] = true;
   }
@@ -34,9 +32,9 @@ BytePairTokenizer::BytePairTokenizer(BytePairs pairs, const std::string& name)
     const auto left = static_cast<size_t>(pair.left), right = static_cast<size_t>(pair.right);
     const auto result = known.find(pairs_.tokens.at(left) + pairs_.tokens.at(right));
     if (!made[left] || !made[right] || result == known.end() || result->second == end_token())
-      throw BadFile(fmt::format("{}: merge {} is of tokens {} and {}, {}", name, m + 1, left, right,
-                                made[left] && made[right] ? "which make no token of the vocabulary"
-                                                          : "which no earlier merge has made"));
+      throw BadFile("{}: merge {} is of tokens {} and {}, {}", name, m + 1, left, right,
+                    made[left] && made[right] ? "which make no token of the vocabulary"
+                                              : "which no earlier merge has made");
     made[static_cast<size_t>(result->second)] = true;
     merges_.emplace(pair.key(), Merge{static_cast<int32_t>(m), result->second});
   }

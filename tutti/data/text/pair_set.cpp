@@ -12,9 +12,9 @@ namespace {
 std::unique_ptr<TextSource> open_documents(const std::vector<std::filesystem::path>& files) {
   auto text = token_shards(files);
   if (text->end_token() < 0)
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: its documents are not told apart: make it anew with 'tutti data tokenize --separator'",
-        files.front().string()));
+        files.front().string());
   return text;
 }
 
@@ -42,11 +42,10 @@ PairSet::PairSet(const PairSetSpec& spec)
       window_(spec.window) {
   const std::vector<Places> sources = documents_of(*source_), targets = documents_of(*target_);
   if (sources.size() != targets.size())
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{} has {} documents, and {} has {}: document by document one is to be made from the "
         "other; tokenize texts with as many",
-        spec.source.front().string(), sources.size(), spec.target.front().string(),
-        targets.size()));
+        spec.source.front().string(), sources.size(), spec.target.front().string(), targets.size());
   for (size_t i = 0; i < sources.size(); ++i) {
     const bool fits = sources[i].count > 0 && targets[i].count > 0 && sources[i].count <= window_ &&
                       targets[i].count < window_;

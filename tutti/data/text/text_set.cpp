@@ -111,8 +111,7 @@ TextSet::TextSet(const TextSetSpec& spec)
   const TokenRange range = range_of(spec, source_->size());
   first_ = range.first;
   count_ = range.count;
-  if (source_->size() == 0)
-    throw BadFile(fmt::format("{}: has no text: name another file", text_called(spec)));
+  if (source_->size() == 0) throw BadFile("{}: has no text: name another file", text_called(spec));
   const int64_t least = anywhere_ ? window_ + 1 : 2;
   if (count_ < least)
     throw ConfigError(fmt::format(

@@ -31,15 +31,15 @@ FileBytes open_text(const fs::path& path) {
     case Content::npz:
     case Content::torch_zip:
     case Content::tar:
-      throw BadFile(fmt::format("{}: expected a text, which is read by position; {}", file.name(),
-                                found_instead(file)));
+      throw BadFile("{}: expected a text, which is read by position; {}", file.name(),
+                    found_instead(file));
     default: break;
   }
   std::array<uint8_t, 8> head{};
   const auto known = static_cast<size_t>(std::min<int64_t>(file.size(), head.size()));
   file.read(0, std::span(head).first(known));
   if (std::string_view(reinterpret_cast<const char*>(head.data()), known) == "TUTTITOK")
-    throw BadFile(fmt::format("{}: is a token file: set data.dataset = \"tokens\"", file.name()));
+    throw BadFile("{}: is a token file: set data.dataset = \"tokens\"", file.name());
   return file;
 }
 
@@ -48,8 +48,7 @@ FileBytes open_utf8(const fs::path& path) {
   const Content content = first_bytes_of(file).content;
   if (!is_plain_text(content) && content != Content::html && content != Content::xml &&
       content != Content::empty)
-    throw BadFile(
-        fmt::format("{}: expected a text in UTF-8, {}", file.name(), found_instead(file)));
+    throw BadFile("{}: expected a text in UTF-8, {}", file.name(), found_instead(file));
   return file;
 }
 
@@ -150,10 +149,10 @@ struct WalkedText {
       while (at < block.size() && (last || block.size() - at >= 4)) {
         const Utf8Character character = first_character(std::string_view(block).substr(at));
         if (character.bytes == 0)
-          throw BadFile(fmt::format(
+          throw BadFile(
               "{}: byte {} (0x{:02x}) is no UTF-8: convert the text, or set data.tokenizer = "
               "\"bytes\"",
-              file.name(), from + static_cast<int64_t>(at), static_cast<uint8_t>(block[at])));
+              file.name(), from + static_cast<int64_t>(at), static_cast<uint8_t>(block[at]));
         if (!look(character.code, from + static_cast<int64_t>(at))) return;
         at += character.bytes;
       }
@@ -198,18 +197,18 @@ class CharacterText::Walked final : public TextSource {
   int32_t end_token() const override { return -1; }
   const Tokenizer* tokenizer() const override { return tokenizer_.get(); }
   void read(int64_t first, std::span<int32_t> out) const override {
-    files_.each(
-        first, std::ssize(out), [&](const auto& text, int64_t at, int64_t count, int64_t before) {
-          std::vector<int32_t> tokens;
-          tokens.reserve(static_cast<size_t>(count));
-          tokenizer_->encode(
-              text->read(at, count),
-              fmt::format("{}: characters {} to {}", text->file.name(), at, at + count - 1),
-              tokens);
-          if (std::ssize(tokens) != count)
-            throw BadFile(fmt::format("{}: was changed after it was opened", text->file.name()));
-          std::ranges::copy(tokens, out.begin() + before);
-        });
+    files_.each(first, std::ssize(out),
+                [&](const auto& text, int64_t at, int64_t count, int64_t before) {
+                  std::vector<int32_t> tokens;
+                  tokens.reserve(static_cast<size_t>(count));
+                  tokenizer_->encode(
+                      text->read(at, count),
+                      fmt::format("{}: characters {} to {}", text->file.name(), at, at + count - 1),
+                      tokens);
+                  if (std::ssize(tokens) != count)
+                    throw BadFile("{}: was changed after it was opened", text->file.name());
+                  std::ranges::copy(tokens, out.begin() + before);
+                });
   }
   std::vector<char32_t> characters(int64_t first, int64_t count) const {
     std::vector<bool> seen(0x110000, false);
@@ -277,20 +276,19 @@ class TokenShards final : public TextSource {
       const TokenHeader& own = shards[i].header();
       if (own.vocabulary != first.vocabulary || own.end_token != first.end_token ||
           own.tokenizer != first.tokenizer || own.shards != first.shards)
-        throw BadFile(fmt::format(
+        throw BadFile(
             "{} was written with another tokenizer or in another set than {}: name files that "
             "belong together, or make them anew with 'tutti data tokenize'",
-            shards[i].name(), shards.front().name()));
+            shards[i].name(), shards.front().name());
       if (own.shard != static_cast<int64_t>(i))
-        throw BadFile(fmt::format(
-            "{} is shard {} of {}, and {} is {}: name all shards of one part, each once",
-            shards[i].name(), own.shard, own.shards,
-            own.shard < static_cast<int64_t>(i) ? own.shard : static_cast<int64_t>(i),
-            own.shard < static_cast<int64_t>(i) ? "there twice" : "missing"));
+        throw BadFile("{} is shard {} of {}, and {} is {}: name all shards of one part, each once",
+                      shards[i].name(), own.shard, own.shards,
+                      own.shard < static_cast<int64_t>(i) ? own.shard : static_cast<int64_t>(i),
+                      own.shard < static_cast<int64_t>(i) ? "there twice" : "missing");
     }
     if (std::ssize(shards) != first.shards)
-      throw BadFile(fmt::format("{}: {} of {} shards are there: name all shards of one part",
-                                shards.back().name(), shards.size(), first.shards));
+      throw BadFile("{}: {} of {} shards are there: name all shards of one part",
+                    shards.back().name(), shards.size(), first.shards);
     take_tokenizer(paths.front().parent_path(), shards.front());
     for (TokenFile& shard : shards) {
       const int64_t size = shard.size();
@@ -318,10 +316,10 @@ class TokenShards final : public TextSource {
     const TokenHeader& header = file.header();
     if (tokenizer_->size() != header.vocabulary ||
         (header.tokenizer != 0 && header.tokenizer != tokenizer_->identity()))
-      throw BadFile(fmt::format(
+      throw BadFile(
           "{}: was written with a vocabulary of {} tokens which is not that of {} ({} tokens): the "
           "files do not belong together; make them anew with 'tutti data tokenize'",
-          file.name(), header.vocabulary, (folder / "vocab.json").string(), tokenizer_->size()));
+          file.name(), header.vocabulary, (folder / "vocab.json").string(), tokenizer_->size());
   }
 
   InARow<TokenFile> shards_;

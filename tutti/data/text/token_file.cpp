@@ -44,7 +44,7 @@ constexpr const char* kAnew = "make it anew with 'tutti data tokenize'";
 
 TokenHeader parse_header(const HeaderBytes& bytes, const std::string& name) {
   const auto refuse = [&](const std::string& what) {
-    throw BadFile(fmt::format("{}: {}: {}", name, what, kAnew));
+    throw BadFile("{}: {}: {}", name, what, kAnew);
   };
   if (const auto version = number_at<uint32_t>(bytes.data() + 8); version != kTokenVersion)
     refuse(fmt::format("is of version {}{}, this program reads version {}", version,
@@ -85,20 +85,20 @@ TokenFile::TokenFile(FileBytes bytes) : bytes_(std::move(bytes)) {
       0, std::span(head).first(static_cast<size_t>(std::min(bytes_.size(), kTokenHeaderBytes))));
   if (!std::ranges::equal(std::span(head).first(kTokenMagic.size()), kTokenMagic,
                           [](uint8_t a, char b) { return a == static_cast<uint8_t>(b); }))
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: is no token file: it does not begin with TUTTITOK; {}, or make a token file of the "
         "text with 'tutti data tokenize'",
-        name(), found_instead(bytes_)));
+        name(), found_instead(bytes_));
   if (bytes_.size() < kTokenHeaderBytes)
-    throw BadFile(fmt::format("{}: has {} bytes, fewer than the header of a token file: {}", name(),
-                              bytes_.size(), kAnew));
+    throw BadFile("{}: has {} bytes, fewer than the header of a token file: {}", name(),
+                  bytes_.size(), kAnew);
   header_ = parse_header(head, name());
   const int64_t stored = bytes_.size() - kTokenHeaderBytes;
   if (header_.count != stored / header_.token_bytes || stored % header_.token_bytes != 0)
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: its header says {} tokens of {} bytes, and {} bytes follow: it was cut off or written "
         "over; copy it again, or {}",
-        name(), header_.count, header_.token_bytes, stored, kAnew));
+        name(), header_.count, header_.token_bytes, stored, kAnew);
 }
 
 void TokenFile::read(int64_t first, std::span<int32_t> out) const {
@@ -116,18 +116,18 @@ void TokenFile::read(int64_t first, std::span<int32_t> out) const {
   const auto beyond = std::ranges::find_if(
       out, [&](int32_t token) { return token < 0 || token >= header_.vocabulary; });
   if (beyond != out.end())
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: token number {} is {}, and the vocabulary has {}: the file is damaged; copy it again, "
         "or {}",
-        name(), first + (beyond - out.begin()), *beyond, header_.vocabulary, kAnew));
+        name(), first + (beyond - out.begin()), *beyond, header_.vocabulary, kAnew);
 }
 
 void TokenFile::verify() const {
   ContentHash hash;
   bytes_.walk(kTokenHeaderBytes, [&](auto block, int64_t) { hash.add(block); });
   if (hash.value() != header_.checksum)
-    throw BadFile(fmt::format("{}: the checksum of its tokens does not fit: copy it again, or {}",
-                              name(), kAnew));
+    throw BadFile("{}: the checksum of its tokens does not fit: copy it again, or {}", name(),
+                  kAnew);
   std::vector<int32_t> tokens;
   for (int64_t at = 0; at < size(); at += std::ssize(tokens)) {
     tokens.resize(static_cast<size_t>(std::min<int64_t>(size() - at, 1 << 18)));

@@ -184,7 +184,7 @@ std::vector<NamedRange> part_ranges(const TokenizeSpec& spec) {
   int64_t all = 0;
   for (const fs::path& input : spec.inputs) {
     const FileBytes file = bytes ? open_text(input) : open_utf8(input);
-    if (file.size() == 0) throw BadFile(fmt::format("{}: is empty: leave it out", file.name()));
+    if (file.size() == 0) throw BadFile("{}: is empty: leave it out", file.name());
     all += file.size();
   }
   if (spec.validation == 0) return {{spec.part, {spec.inputs, 0, all}}};
@@ -205,9 +205,9 @@ std::unique_ptr<Tokenizer> train_characters(const TokenizeSpec& spec, const Text
       for (size_t at = 0; at < chunk.text.size();) {
         const Utf8Character character = first_character(chunk.text.substr(at));
         if (character.bytes == 0)
-          throw BadFile(fmt::format(
+          throw BadFile(
               "{}: byte {} (0x{:02x}) is no UTF-8: convert the text, or use --tokenizer bytes",
-              file, chunk.first + static_cast<int64_t>(at), static_cast<uint8_t>(chunk.text[at])));
+              file, chunk.first + static_cast<int64_t>(at), static_cast<uint8_t>(chunk.text[at]));
         seen[character.code] = true;
         at += character.bytes;
       }
@@ -306,8 +306,8 @@ TokenizedPart write_part(const TokenizeSpec& spec, const NamedRange& named,
                  });
   part.shards = writer.close();
   if (part.tokens == 0)
-    throw BadFile(fmt::format("{}: the part '{}' holds separators alone",
-                              named.range.files.front().string(), part.part));
+    throw BadFile("{}: the part '{}' holds separators alone", named.range.files.front().string(),
+                  part.part);
   return part;
 }
 

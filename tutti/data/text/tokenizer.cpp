@@ -43,9 +43,9 @@ class CharacterTokenizer final : public Tokenizer {
     for (size_t at = 0; at < text.size();) {
       const Utf8Character character = first_character(text.substr(at));
       if (character.bytes == 0)
-        throw BadFile(fmt::format(
+        throw BadFile(
             "{}: byte {} (0x{:02x}) is no UTF-8: convert the text, or use the tokenizer \"bytes\"",
-            place.name, place.first + static_cast<int64_t>(at), static_cast<uint8_t>(text[at])));
+            place.name, place.first + static_cast<int64_t>(at), static_cast<uint8_t>(text[at]));
       const int32_t token = token_of(character.code);
       if (token < 0)
         throw ConfigError(fmt::format(

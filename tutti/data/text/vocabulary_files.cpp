@@ -73,22 +73,21 @@ std::vector<std::string> parse_vocabulary(const std::string& text, const std::st
   try {
     members = parse_numbers(text);
   } catch (const Json::parse_error& error) {
-    throw BadFile(fmt::format("{}: is no JSON: {}", file, json_words(error)));
+    throw BadFile("{}: is no JSON: {}", file, json_words(error));
   } catch (const IoError& error) {
-    throw BadFile(
-        fmt::format("{}: expected an object of tokens and their numbers: {}", file, error.what()));
+    throw BadFile("{}: expected an object of tokens and their numbers: {}", file, error.what());
   }
-  if (members.empty()) throw BadFile(fmt::format("{}: has no tokens", file));
+  if (members.empty()) throw BadFile("{}: has no tokens", file);
   if (std::ssize(members) > kMostTokens)
-    throw BadFile(fmt::format("{}: has {} tokens, at most {} can be used: give another vocabulary",
-                              file, members.size(), kMostTokens));
+    throw BadFile("{}: has {} tokens, at most {} can be used: give another vocabulary", file,
+                  members.size(), kMostTokens);
   std::vector<std::string> tokens(members.size());
   std::vector<bool> taken(members.size(), false);
   for (const auto& [token, at] : members) {
     if (at < 0 || at >= std::ssize(tokens) || taken[static_cast<size_t>(at)])
-      throw BadFile(fmt::format(
+      throw BadFile(
           "{}: token '{}' has the number {}: {} tokens have the numbers 0 to {}, each once", file,
-          token, at, tokens.size(), tokens.size() - 1));
+          token, at, tokens.size(), tokens.size() - 1);
     taken[static_cast<size_t>(at)] = true;
     tokens[static_cast<size_t>(at)] = token;
   }
@@ -114,9 +113,8 @@ std::vector<TokenPair> parse_merges(const std::string& written,
     const auto number = [&](std::string_view token) {
       const auto found = numbers.find(token);
       if (blank == one.npos || found == numbers.end())
-        throw BadFile(
-            fmt::format("{}:{}: expected two tokens of {} with a blank between them, found '{}'",
-                        file, line, kVocabularyFile, one));
+        throw BadFile("{}:{}: expected two tokens of {} with a blank between them, found '{}'",
+                      file, line, kVocabularyFile, one);
       return found->second;
     };
     merges.push_back(
@@ -136,10 +134,10 @@ std::unique_ptr<Tokenizer> parse_characters(const std::vector<std::string>& toke
     if (with_end) break;
     if (one.bytes == 0 || one.bytes != token.size() ||
         (!characters.empty() && characters.back() >= one.code))
-      throw BadFile(fmt::format(
+      throw BadFile(
           "{}: token {} is '{}': without {} beside it, tokens are single characters in the order "
           "of their numbers",
-          name, t, token, kMergesFile));
+          name, t, token, kMergesFile);
     characters.push_back(one.code);
   }
   return character_tokenizer(std::move(characters), with_end);
@@ -148,8 +146,7 @@ std::unique_ptr<Tokenizer> parse_characters(const std::vector<std::string>& toke
 std::string read_small(const fs::path& path) {
   const FileBytes file = FileBytes::open(path);
   if (file.size() > kMostFileBytes)
-    throw BadFile(
-        fmt::format("{}: has {} bytes, too many for a vocabulary", file.name(), file.size()));
+    throw BadFile("{}: has {} bytes, too many for a vocabulary", file.name(), file.size());
   std::string text(static_cast<size_t>(file.size()), '\0');
   if (!text.empty()) file.read(0, {reinterpret_cast<uint8_t*>(text.data()), text.size()});
   return text;
@@ -213,10 +210,10 @@ bool has_tokenizer(const fs::path& folder) { return is_file(folder / kVocabulary
 
 std::unique_ptr<Tokenizer> read_tokenizer(const fs::path& folder) {
   if (!has_tokenizer(folder))
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{} holds no vocab.json: a tokenizer is a folder with vocab.json and, of byte pairs, "
         "merges.txt, as GPT-2's files are; 'tutti data tokenize' makes one",
-        folder.string()));
+        folder.string());
   Tokenizer::Files files{read_small(folder / kVocabularyFile), {}};
   if (is_file(folder / kMergesFile)) {
     files.merges = read_small(folder / kMergesFile);

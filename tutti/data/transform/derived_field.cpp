@@ -41,17 +41,17 @@ UnitCell cell_for(const Field& stored, const float* points, float radius) {
   UnitCell cell{};
   std::copy_n(points, cell.size(), cell.begin());
   if (!is_sound_cell(cell))
-    throw BadFile(fmt::format(
+    throw BadFile(
         "data.transforms: 'periodic' takes the last three points of '{}' for the vectors of a unit "
         "cell, and a sample has [{}] there: read the field 'from {}', or leave 'periodic' out "
         "where a trajectory has no cell",
-        stored.name, fmt::join(cell, " "), kPeriodicArray));
+        stored.name, fmt::join(cell, " "), kPeriodicArray);
   if (radius > greatest_reach(cell))
-    throw BadFile(fmt::format(
+    throw BadFile(
         "data.transforms: 'contacts {}' of '{}' is more than half of a unit cell whose sides along "
         "x, y and z are {} {} {}: a point would have several nearest images; take a smaller "
         "distance, or leave 'periodic' out",
-        radius, stored.name, cell[0], cell[4], cell[8]));
+        radius, stored.name, cell[0], cell[4], cell[8]);
   return cell;
 }
 

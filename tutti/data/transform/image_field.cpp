@@ -142,9 +142,9 @@ const uint8_t* ImageField::make(std::span<const uint8_t> coded, const std::strin
     resample(memory.decoded, part.box, part.bounds, made, memory.pixels.data());
   } catch (const BadFile& error) {
     throw BadFile(
-        fmt::format("{} {}: fetch the file again, or take it out of the data set; 'tutti data "
-                    "verify' finds all such files",
-                    origin, error.what()));
+        "{} {}: fetch the file again, or take it out of the data set; 'tutti data verify' finds "
+        "all such files",
+        origin, error.what());
   }
   return memory.pixels.data();
 }

@@ -100,12 +100,11 @@ size_t ArrayFile::find(std::string_view array) const {
   const auto& infos = content_->infos;
   const auto found = content_->named(array);
   if (found == infos.end())
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: expected an array named '{}', found {}: name one of these, or give another file",
-        name(), array, listed_arrays(infos)));
+        name(), array, listed_arrays(infos));
   if (!found->problem.empty())
-    throw UnreadableArray(
-        fmt::format("{}: array '{}' cannot be read: {}", name(), array, found->problem));
+    throw UnreadableArray("{}: array '{}' cannot be read: {}", name(), array, found->problem);
   return static_cast<size_t>(found - infos.begin());
 }
 
@@ -123,10 +122,10 @@ size_t ArrayFile::find(std::string_view array, ElementType type,
       });
   if (!fits)
     throw BadFile(
-        fmt::format("{}: expected array '{}' as {} [{}] (-1: any), found {} [{}]: the file was not "
-                    "written for this model; convert it, or change the configuration",
-                    name(), info.name, name_of(type), fmt::join(shape, ", "), name_of(info.type),
-                    fmt::join(info.shape, ", ")));
+        "{}: expected array '{}' as {} [{}] (-1: any), found {} [{}]: the file was not written for "
+        "this model; convert it, or change the configuration",
+        name(), info.name, name_of(type), fmt::join(shape, ", "), name_of(info.type),
+        fmt::join(info.shape, ", "));
   return index;
 }
 
@@ -203,9 +202,9 @@ void ArrayFile::verify() const {
       }
       if (crc != *stored.member_crc)
         throw BadFile(
-            fmt::format("{}: array '{}' is corrupted: expected CRC-32 {:08x}, found "
-                        "{:08x}: fetch the file again",
-                        name(), info.name, *stored.member_crc, crc));
+            "{}: array '{}' is corrupted: expected CRC-32 {:08x}, found {:08x}: fetch the file "
+            "again",
+            name(), info.name, *stored.member_crc, crc);
     }
     if (info.shape.empty() || info.elements() == 0) {
       piece.resize(static_cast<size_t>(info.bytes()));

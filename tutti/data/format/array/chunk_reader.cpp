@@ -145,8 +145,8 @@ class ChunkReader {
 
   [[noreturn]] void refuse(int64_t number, const std::string& expected,
                            const std::string& found) const {
-    throw BadFile(fmt::format("{}: expected {}, found {}: the file is corrupted; fetch it again",
-                              what(number), expected, found));
+    throw BadFile("{}: expected {}, found {}: the file is corrupted; fetch it again", what(number),
+                  expected, found);
   }
 
   /// Returns the chunk's elements, with its filters undone from the last to the first.

@@ -9,7 +9,7 @@
 namespace tutti::data {
 
 void Frames::refuse(int64_t frame, std::string_view why) const {
-  throw BadFile(fmt::format("{}: frame {} (counted from 0) {}", file_.name(), frame, why));
+  throw BadFile("{}: frame {} (counted from 0) {}", file_.name(), frame, why);
 }
 
 UnitCell Frames::cell(int64_t, std::span<float>) const {
@@ -31,20 +31,20 @@ StoredArray frame_array(const std::shared_ptr<const Frames>& frames, bool with_c
 
 void check_coordinates(const Frames& frames, int64_t frame, size_t atom, const float* xyz) {
   if (std::isfinite(xyz[0]) && std::isfinite(xyz[1]) && std::isfinite(xyz[2])) return;
-  throw BadFile(fmt::format(
+  throw BadFile(
       "{}: frame {} (counted from 0): the coordinates of atom {} are {} {} {}, expected finite "
       "numbers: the simulation failed before, or the file is corrupted; leave the frame out",
-      frames.file().name(), frame, atom, xyz[0], xyz[1], xyz[2]));
+      frames.file().name(), frame, atom, xyz[0], xyz[1], xyz[2]);
 }
 
 UnitCell sound_cell(const Frames& frames, int64_t frame, std::span<float> xyz) {
   const UnitCell cell = frames.cell(frame, xyz);
   if (!is_no_cell(cell) && !is_sound_cell(cell))
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: frame {} (counted from 0): its unit cell is [{}], expected vectors (x 0 0), (x y 0), "
         "(x y z) with lengths above 0: read 'coordinates' without it, or convert the file "
         "(gmx trjconv, mdconvert)",
-        frames.file().name(), frame, fmt::join(cell, " ")));
+        frames.file().name(), frame, fmt::join(cell, " "));
   return cell;
 }
 
@@ -90,14 +90,14 @@ void HeaderReader::require(int64_t bytes) const {
   if (bytes <= left()) return;
   if (frame_ < 0)
     throw BadFile(
-        fmt::format("{}: its header ends at byte {}, where {} more were expected: the "
-                    "file is truncated; fetch it again",
-                    file_.name(), file_.size(), bytes - left()));
-  throw BadFile(fmt::format(
+        "{}: its header ends at byte {}, where {} more were expected: the file is truncated; fetch "
+        "it again",
+        file_.name(), file_.size(), bytes - left());
+  throw BadFile(
       "{}: frame {} (counted from 0) begins at byte {} and goes beyond the end of the file, {} "
       "bytes: fetch the file again; if a simulation was interrupted, 'truncate -s {}' leaves the "
       "frames before it",
-      file_.name(), frame_, frame_at_, file_.size(), frame_at_));
+      file_.name(), frame_, frame_at_, file_.size(), frame_at_);
 }
 
 void HeaderReader::skip(int64_t bytes) {

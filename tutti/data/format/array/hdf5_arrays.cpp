@@ -164,7 +164,7 @@ std::vector<StoredArray> read_hdf5(const FileBytes& file, const ArrayFileOptions
                                          "be read: {}",
                                          file.size(), listing.error)));
   if (!listing.error.empty())
-    throw BadFile(fmt::format("{}: the HDF5 file cannot be read: {}", file.name(), listing.error));
+    throw BadFile("{}: the HDF5 file cannot be read: {}", file.name(), listing.error);
   std::map<std::string, FileBytes> files;  // targets of external links, and this file as ""
   files.emplace("", file);
   if (circles != nullptr) *circles = std::move(listing.circles);

@@ -93,9 +93,9 @@ class ListingReader {
   }
   [[noreturn]] void refuse() const {
     throw BadFile(
-        fmt::format("{}: the child process that read its headers did not report them "
-                    "completely: the file is corrupted; fetch it again",
-                    file_));
+        "{}: the child process that read its headers did not report them completely: the file is "
+        "corrupted; fetch it again",
+        file_);
   }
 
   std::span<const uint8_t> bytes_;

@@ -142,14 +142,14 @@ std::vector<uint8_t> bytes_of_child(const std::string& file, int seconds,
   std::vector<uint8_t> report;
   if (!child.read_all(seconds, report))
     throw BadFile(
-        fmt::format("{}: its headers could not be read within {} seconds: the file is "
-                    "corrupted, or the file system hangs; fetch it again",
-                    file, seconds));
+        "{}: its headers could not be read within {} seconds: the file is corrupted, or the file "
+        "system hangs; fetch it again",
+        file, seconds);
   if (report.empty() || report.back() != kComplete)
     throw BadFile(
-        fmt::format("{}: the HDF5 library ended {} while it read the headers: the file "
-                    "is corrupted; fetch it again",
-                    file, child.ending()));
+        "{}: the HDF5 library ended {} while it read the headers: the file is corrupted; fetch it "
+        "again",
+        file, child.ending());
   report.pop_back();
   return report;
 }

@@ -93,8 +93,8 @@ class PythonText {
   }
 
   [[noreturn]] void fail(const std::string& wanted) const {
-    throw BadFile(fmt::format("the .npy header is corrupted: expected {} before '{}'", wanted,
-                              printable(rest_.substr(0, 16))));
+    throw BadFile("the .npy header is corrupted: expected {} before '{}'", wanted,
+                  printable(rest_.substr(0, 16)));
   }
 
   static std::string printable(std::string_view text) {
@@ -188,7 +188,7 @@ constexpr int64_t kMostNpyHeader = 1 << 20;
 template <class Read>
 StoredArray checked_npy(const std::string& name, int64_t bytes, const Read& read) {
   const auto refuse = [&](const std::string& what) {
-    throw BadFile(fmt::format("{}: {}: fetch the file again", name, what));
+    throw BadFile("{}: {}: fetch the file again", name, what);
   };
   if (bytes < kNpyStart)
     refuse(fmt::format("truncated: expected an .npy header, found {} bytes", bytes));
@@ -219,12 +219,12 @@ StoredArray checked_npy(const std::string& name, int64_t bytes, const Read& read
     std::vector<uint8_t> next(static_cast<size_t>(std::min<int64_t>(held - wanted, 6)));
     read(array.first + wanted, next);
     const bool another = std::memcmp(next.data(), "\x93NUMPY", next.size()) == 0;
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: {} bytes follow the array's end at byte {}{}", name, held - wanted,
         array.first + wanted,
         another ? ": another array, as numpy.save leaves it where it is called twice for one open "
                   "file: save each in a file of its own, or all with numpy.savez"
-                : ": the file was joined with another one or written over: save it again"));
+                : ": the file was joined with another one or written over: save it again");
   }
   if (array.info.problem.empty() && held != wanted)
     refuse(fmt::format("expected {} [{}] = {} bytes of data, found {}", name_of(array.info.type),
@@ -243,8 +243,8 @@ StoredArray npy_member(const FileBytes& file, const ZipMember& member) {
     const size_t found =
         inflate_start(file, member.first, member.stored, Deflated::bare, from_start, name);
     if (found < from_start.size())
-      throw BadFile(fmt::format("{}: truncated: expected {} bytes, found {}: fetch the file again",
-                                name, bytes, found));
+      throw BadFile("{}: truncated: expected {} bytes, found {}: fetch the file again", name, bytes,
+                    found);
     std::copy(from_start.begin() + static_cast<ptrdiff_t>(at), from_start.end(), out.begin());
   });
   if (packed) {

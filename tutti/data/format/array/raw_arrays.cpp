@@ -49,7 +49,7 @@ class RawArrayTable {
 
  private:
   [[noreturn]] void refuse(const toml::node& node, const std::string& what) const {
-    throw BadFile(fmt::format("{}:{}: {}", description_.string(), node.source().begin.line, what));
+    throw BadFile("{}:{}: {}", description_.string(), node.source().begin.line, what);
   }
 
   const toml::node& node(std::string_view key) const {
@@ -90,10 +90,10 @@ class RawArrayTable {
     if (is_pointer(found) || found == Content::html)
       throw BadFile(unreadable(*array.file, Content::unknown, "expected raw numbers"));
     throw BadFile(
-        fmt::format("{}: expected {} [{}] from byte {} on, as {} says, found {} bytes: correct the "
-                    "description, or fetch the file again",
-                    array.file->name(), name_of(array.info.type), fmt::join(array.info.shape, ", "),
-                    array.first, description_.string(), array.file->size()));
+        "{}: expected {} [{}] from byte {} on, as {} says, found {} bytes: correct the "
+        "description, or fetch the file again",
+        array.file->name(), name_of(array.info.type), fmt::join(array.info.shape, ", "),
+        array.first, description_.string(), array.file->size());
   }
 
   const toml::table& table_;
@@ -105,8 +105,8 @@ class RawArrayTable {
 std::vector<StoredArray> read_raw_arrays(const FileBytes& description,
                                          const std::filesystem::path& path) {
   if (description.size() > kMostDescription)
-    throw BadFile(fmt::format("{}: expected a description of raw arrays, found {} bytes",
-                              description.name(), description.size()));
+    throw BadFile("{}: expected a description of raw arrays, found {} bytes", description.name(),
+                  description.size());
   if (const std::string why = why_no_text(description, "a description of raw arrays as TOML");
       !why.empty())
     throw BadFile(why);
@@ -117,21 +117,19 @@ std::vector<StoredArray> read_raw_arrays(const FileBytes& description,
     root = toml::parse(std::string_view(reinterpret_cast<const char*>(text.data()), text.size()),
                        description.name());
   } catch (const toml::parse_error& error) {
-    throw BadFile(fmt::format("{}:{}: {}", description.name(), error.source().begin.line,
-                              error.description()));
+    throw BadFile("{}:{}: {}", description.name(), error.source().begin.line, error.description());
   }
   const toml::array* tables = root["array"].as_array();
   if (root.size() != 1 || tables == nullptr || tables->empty() ||
       !tables->is_homogeneous<toml::table>())
-    throw BadFile(fmt::format("{}: expected one [[array]] for each raw array and nothing else",
-                              description.name()));
+    throw BadFile("{}: expected one [[array]] for each raw array and nothing else",
+                  description.name());
   std::vector<StoredArray> arrays;
   std::set<std::string> names;
   for (const toml::node& table : *tables) {
     arrays.push_back(RawArrayTable(*table.as_table(), path).read());
     if (!names.insert(arrays.back().info.name).second)
-      throw BadFile(fmt::format("{}: two arrays are named '{}'", description.name(),
-                                arrays.back().info.name));
+      throw BadFile("{}: two arrays are named '{}'", description.name(), arrays.back().info.name);
   }
   return arrays;
 }

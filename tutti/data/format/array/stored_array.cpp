@@ -65,9 +65,8 @@ const FileBytes& PackedBytes::content() {
     std::vector<uint8_t> content(static_cast<size_t>(bytes));
     inflate_part(file, first, stored, Deflated::bare, content, name);
     if (const uint32_t found = crc32_of(content); found != crc)
-      throw BadFile(
-          fmt::format("{}: corrupted: expected CRC-32 {:08x}, found {:08x}: fetch the file again",
-                      name, crc, found));
+      throw BadFile("{}: corrupted: expected CRC-32 {:08x}, found {:08x}: fetch the file again",
+                    name, crc, found);
     inflated = FileBytes::own(std::move(content), name);
   }
   return *inflated;  // does not change once it is set

@@ -31,8 +31,8 @@ class DcdFrames final : public Frames {
     };
     if (says(8, "CORD") || says(8, "VELD")) marker_ = 8;
     if (says(4, "VELD") || says(8, "VELD"))
-      throw BadFile(fmt::format(
-          "{}: holds velocities, not coordinates: give the DCD of the coordinates", file.name()));
+      throw BadFile("{}: holds velocities, not coordinates: give the DCD of the coordinates",
+                    file.name());
     big_endian_ = dcd_u32(head.data() + marker_ - 4, true) == kDcdHeader;
     HeaderReader header(file_, big_endian_);
     read_numbers(header);
@@ -103,9 +103,9 @@ class DcdFrames final : public Frames {
  private:
   [[noreturn]] void wrong(std::string_view expected, std::string_view found) const {
     throw BadFile(
-        fmt::format("{}: expected {} in the header of a DCD, found {}: the file is "
-                    "corrupted, or no DCD; fetch it again",
-                    file_.name(), expected, found));
+        "{}: expected {} in the header of a DCD, found {}: the file is corrupted, or no DCD; fetch "
+        "it again",
+        file_.name(), expected, found);
   }
 
   [[noreturn]] void refuse_forms(int64_t frame, const DcdCellNumbers& stored,
@@ -204,9 +204,9 @@ class DcdFrames final : public Frames {
     const int64_t held = file_.size() - first_, whole = bytes_of_frame(atoms_);
     if (held < whole)
       throw BadFile(
-          fmt::format("{}: expected a frame of {} atoms, {} bytes, found {} bytes: the "
-                      "file is truncated or corrupted; fetch it again",
-                      file_.name(), atoms_, whole, held));
+          "{}: expected a frame of {} atoms, {} bytes, found {} bytes: the file is truncated or "
+          "corrupted; fetch it again",
+          file_.name(), atoms_, whole, held);
     frames_ = 1 + (held - whole) / bytes_of_frame(atoms_ - fixed_);
     check_lengths();
     const bool cut = place_of(frames_) != file_.size();
@@ -227,10 +227,10 @@ class DcdFrames final : public Frames {
     if (at + std::ssize(head) > file_.size()) return;
     file_.read(at, head);
     if (is_dcd(head))
-      throw BadFile(fmt::format(
+      throw BadFile(
           "{}: another DCD begins at byte {}, behind {} frames: two files were joined; take them "
           "apart ('head -c {}' and 'tail -c +{}') and name both",
-          file_.name(), at, frame, at, at + 1));
+          file_.name(), at, frame, at, at + 1);
   }
 
   /// Checks the first frame, so that another layout is found at opening.

@@ -18,9 +18,9 @@ bool begins_with_word(std::string_view text, std::string_view word) {
 
 [[noreturn]] void refuse_as_topology(const FileBytes& file) {
   throw BadFile(
-      fmt::format("{}: expected a topology: PDB (.pdb, .ent), GRO (.gro), PSF or AMBER's parm7, "
-                  "with its ending; {}",
-                  file.name(), found_instead(file)));
+      "{}: expected a topology: PDB (.pdb, .ent), GRO (.gro), PSF or AMBER's parm7, with its "
+      "ending; {}",
+      file.name(), found_instead(file));
 }
 
 std::vector<Atom> atoms_of(const FileBytes& file, std::string_view text,
@@ -53,7 +53,7 @@ std::string_view TextLines::expect(std::string_view what) {
 }
 
 void TextLines::refuse(std::string_view why) const {
-  throw BadFile(fmt::format("{}:{}: {}", name_, number_, why));
+  throw BadFile("{}:{}: {}", name_, number_, why);
 }
 
 std::string_view columns_of(std::string_view line, size_t first, size_t count) {
@@ -72,8 +72,8 @@ bool whole_number_of(std::string_view text, int64_t& number) {
 Topology read_topology(const std::filesystem::path& path) {
   const FileBytes file = FileBytes::open(path);
   if (file.size() > kMostTopologyBytes)
-    throw BadFile(fmt::format("{}: expected a topology, found {} bytes: give another file",
-                              file.name(), file.size()));
+    throw BadFile("{}: expected a topology, found {} bytes: give another file", file.name(),
+                  file.size());
   std::string text(static_cast<size_t>(file.size()), '\0');
   file.read(0, {reinterpret_cast<uint8_t*>(text.data()), text.size()});
   return {file.name(), atoms_of(file, text, path.extension())};

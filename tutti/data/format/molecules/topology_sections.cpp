@@ -73,9 +73,9 @@ class Parm7Reader {
  private:
   [[noreturn]] void refuse(const std::string& found) const {
     throw BadFile(
-        fmt::format("{}: its sections contradict each other: {}: the file is damaged, or "
-                    "no parm7; fetch it again",
-                    name_, found));
+        "{}: its sections contradict each other: {}: the file is damaged, or no parm7; fetch it "
+        "again",
+        name_, found);
   }
 
   /// Reads the sections that are used later; others are skipped.
@@ -105,9 +105,9 @@ class Parm7Reader {
     const auto found = sections_.find(flag);
     if (found == sections_.end())
       throw BadFile(
-          fmt::format("{}: expected a section %FLAG {} of a parm7, found none: the file "
-                      "is truncated; fetch it again",
-                      name_, flag));
+          "{}: expected a section %FLAG {} of a parm7, found none: the file is truncated; fetch it "
+          "again",
+          name_, flag);
     return found->second;
   }
 

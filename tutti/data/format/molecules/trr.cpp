@@ -22,9 +22,9 @@ class TrrFrames final : public Frames {
     }
     frames_ = std::ssize(places_);
     if (frames_ == 0)
-      throw BadFile(fmt::format(
+      throw BadFile(
           "{}: holds no frame with positions: expected a TRR of a run that writes them (nstxout)",
-          file_.name()));
+          file_.name());
   }
 
   void read(int64_t frame, std::span<float> xyz) const override {
@@ -64,9 +64,8 @@ class TrrFrames final : public Frames {
   enum Part : size_t { ir, energy, box, virial, pressure, topology, symbols, x, v, f, kParts };
 
   [[noreturn]] void wrong(int64_t frame, std::string_view why) const {
-    throw BadFile(fmt::format(
-        "{}: frame {} (of all, counted from 0) {}: the file is corrupted; fetch it again",
-        file_.name(), frame, why));
+    throw BadFile("{}: frame {} (of all, counted from 0) {}: the file is corrupted; fetch it again",
+                  file_.name(), frame, why);
   }
 
   void read_header(HeaderReader& reader, int64_t number) {

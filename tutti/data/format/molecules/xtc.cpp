@@ -32,8 +32,7 @@ class XtcFrames final : public Frames {
                                         head.atoms, atoms_));
       reader.skip((head.bytes + 3) / 4 * 4);
     }
-    if (frames_ == 0)
-      throw BadFile(fmt::format("{}: expected an XTC file, found no frame", file_.name()));
+    if (frames_ == 0) throw BadFile("{}: expected an XTC file, found no frame", file_.name());
   }
 
   void read(int64_t frame, std::span<float> xyz) const override {

@@ -71,9 +71,8 @@ std::vector<std::string> cifar_classes(const fs::path& directory, const Version&
     if (!line.empty()) names.push_back(line);
   }
   if (names.size() != known.size())
-    throw BadFile(
-        fmt::format("{}: expected {} class names, one a line, found {}: correct or remove the file",
-                    meta.string(), known.size(), names.size()));
+    throw BadFile("{}: expected {} class names, one a line, found {}: correct or remove the file",
+                  meta.string(), known.size(), names.size());
   return names;
 }
 

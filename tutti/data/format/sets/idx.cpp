@@ -48,14 +48,14 @@ std::vector<int64_t> checked_header(const fs::path& path, std::span<const uint8_
                     rank, magic);
     if (magic >> 8 == 8)
       throw BadFile(
-          fmt::format("{}: {}: images and labels are exchanged, or this is another file of "
-                      "the set; rename them",
-                      path.string(), found));
+          "{}: {}: images and labels are exchanged, or this is another file of the set; rename "
+          "them",
+          path.string(), found);
     if (magic >> 16 == 0 && magic >> 8 > 8 && magic >> 8 < 15)
       throw BadFile(
-          fmt::format("{}: {}: its elements are no bytes; save them as bytes, or as .npy for "
-                      "data.dataset = \"arrays\"",
-                      path.string(), found));
+          "{}: {}: its elements are no bytes; save them as bytes, or as .npy for data.dataset = "
+          "\"arrays\"",
+          path.string(), found);
     throw BadFile(unreadable(path, idx_or_gzip(path), found));
   }
   std::vector<int64_t> extents;
@@ -82,10 +82,10 @@ std::vector<int64_t> checked_header(const fs::path& path, std::span<const uint8_
 /// `cut` is a command that removes the extra bytes.
 [[noreturn]] void refuse_more(const fs::path& path, const std::string& more,
                               const std::string& cut) {
-  throw BadFile(fmt::format(
+  throw BadFile(
       "{}: {} bytes follow the data that its header announces: it was joined with another file or "
       "written over: take them off with '{}', or fetch it again",
-      path.string(), more, cut));
+      path.string(), more, cut);
 }
 
 IdxArray inflate_idx(const fs::path& path, int rank) {
@@ -149,9 +149,8 @@ std::unique_ptr<StoredImages> open_idx(const fs::path& directory, bool train,
   const IdxArray images = read_idx(files.images, 3);
   std::vector<uint8_t> labels = read_idx_labels(files.labels);
   if (images.extents[0] != std::ssize(labels))
-    throw BadFile(fmt::format(
-        "{} has {} images but {} has {} labels: the files do not belong together",
-        files.images.string(), images.extents[0], files.labels.string(), labels.size()));
+    throw BadFile("{} has {} images but {} has {} labels: the files do not belong together",
+                  files.images.string(), images.extents[0], files.labels.string(), labels.size());
   images.file.read_ahead();
   const Shape shape{1, images.extents[1], images.extents[2]};
   auto set = std::make_unique<StoredImages>(shape, classes);

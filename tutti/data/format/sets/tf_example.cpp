@@ -52,9 +52,9 @@ class ProtoText {
   bool empty() const { return rest_.empty(); }
 
   [[noreturn]] void refuse(const std::string& found) const {
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: expected a tf.Example, found {}: the record is corrupted or holds something else",
-        what_, found));
+        what_, found);
   }
 
  private:
@@ -223,15 +223,14 @@ const TfFeature& find_feature(const std::vector<TfFeature>& features, std::strin
     std::string names;
     for (size_t i = 0; i < std::min<size_t>(features.size(), 20); ++i)
       names += fmt::format("{}'{}'", i ? ", " : "", features[i].name);
-    throw BadFile(fmt::format(
-        "{}: expected a feature '{}', found {}: name one of these, or give another file", what,
-        name, names.empty() ? "none" : names));
+    throw BadFile("{}: expected a feature '{}', found {}: name one of these, or give another file",
+                  what, name, names.empty() ? "none" : names);
   }
   if (found->kind != kind || (count >= 0 && found->values() != static_cast<size_t>(count)))
-    throw BadFile(fmt::format(
+    throw BadFile(
         "{}: expected feature '{}' with {} {}, found {} {}: the file was written for another model",
         what, name, count < 0 ? "any number of" : std::to_string(count), kind_name(kind),
-        found->values(), kind_name(found->kind)));
+        found->values(), kind_name(found->kind));
   return *found;
 }
 

@@ -23,8 +23,8 @@ constexpr int64_t kFrameStep =
     1 << 20;  // bytes read from a gzip file at a time: lengths may be wrong
 
 [[noreturn]] void refuse_record(const std::string& file, int64_t number, const std::string& what) {
-  throw BadFile(fmt::format("{}: record {}: {}: the file is truncated or corrupted; fetch it again",
-                            file, number, what));
+  throw BadFile("{}: record {}: {}: the file is truncated or corrupted; fetch it again", file,
+                number, what);
 }
 
 bool sound_head(const uint8_t* head) {
@@ -64,11 +64,11 @@ bool zeros_follow(const FileBytes& file, int64_t at) {
 /// `cut` is a command that writes the records without the zeros.
 [[noreturn]] void refuse_zeros(const std::string& file, int64_t number, int64_t at,
                                const std::string& cut) {
-  throw BadFile(fmt::format(
+  throw BadFile(
       "{}: zeros alone follow record {}, from byte {} on: a download or a copy may have reserved "
       "its place and not filled it; fetch it again, or, where no record is missing, take them off "
       "with '{}'",
-      file, number - 1, at, cut));
+      file, number - 1, at, cut);
 }
 
 /// Reports TensorFlow's other compression, which has only the zlib stream's own mark, for a file
@@ -76,11 +76,11 @@ bool zeros_follow(const FileBytes& file, int64_t at) {
 void refuse_zlib(const std::string& file, std::span<const uint8_t> head) {
   constexpr uint8_t kLevels[] = {0x01, 0x5e, 0x9c, 0xda};
   if (head[0] != 0x78 || std::ranges::find(kLevels, head[1]) == std::end(kLevels)) return;
-  throw BadFile(fmt::format(
+  throw BadFile(
       "{}: expected TFRecords, plain or gzip, found a zlib stream (TFRecordOptions "
       "\"ZLIB\"): unpack it with \"python3 -c 'import sys, zlib; "
       "sys.stdout.buffer.write(zlib.decompress(sys.stdin.buffer.read()))' < OLD > NEW\"",
-      file));
+      file);
 }
 
 /// Returns the place of the record with its head at `at`.
@@ -219,9 +219,9 @@ bool TfRecordReader::next(std::vector<uint8_t>& record) {
 std::vector<TfRecordPlace> tfrecord_places(const FileBytes& file) {
   if (begins_as_gzip(file) && !begins_as_record(file))
     throw BadFile(
-        fmt::format("{}: expected plain records, found a gzip file: unpack it with "
-                    "'gunzip' to read records in any order",
-                    file.name()));
+        "{}: expected plain records, found a gzip file: unpack it with 'gunzip' to read records in "
+        "any order",
+        file.name());
   std::vector<TfRecordPlace> places;
   for (int64_t at = 0; at < file.size();
        at = places.back().first + places.back().bytes + kFrameTail)

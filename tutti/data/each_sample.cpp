@@ -11,18 +11,19 @@
 
 namespace tutti::data {
 
-void for_each_sample(int64_t count, int threads, const std::function<void(int64_t)>& work) {
+void for_each_sample(int64_t count, int threads, const std::function<void(int64_t)>& work,
+                     bool tells) {
   std::atomic<int64_t> next{0};
   std::mutex mutex;
   std::exception_ptr failure;
   std::atomic<int64_t> done{0};
-  const auto take = [&](bool tells) {
+  const auto take = [&](bool reports) {
     using Clock = std::chrono::steady_clock;
     auto reported = Clock::now();
     for (int64_t i = next++; i < count; i = next++) try {
         work(i);
         ++done;
-        if (!tells || Clock::now() - reported < std::chrono::seconds(10)) continue;
+        if (!reports || Clock::now() - reported < std::chrono::seconds(10)) continue;
         reported = Clock::now();
         log::info("{} of {} made", done.load(), count);
       } catch (...) {
@@ -34,7 +35,7 @@ void for_each_sample(int64_t count, int threads, const std::function<void(int64_
   {
     std::vector<std::jthread> others;
     for (int t = 1; t < threads; ++t) others.emplace_back(take, false);
-    take(true);
+    take(tells);
   }
   if (failure) std::rethrow_exception(failure);
 }

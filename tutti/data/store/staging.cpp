@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <fstream>
@@ -14,11 +13,11 @@
 #include <mutex>
 #include <span>
 #include <sstream>
-#include <thread>
 
 #include "tutti/base/error.h"
 #include "tutti/base/own_file.h"
 #include "tutti/data/content_hash.h"
+#include "tutti/data/each_sample.h"
 #include "tutti/data/file/file_bytes.h"
 
 namespace tutti::data {
@@ -230,29 +229,17 @@ class Staging {
   }
 
   void copy_all(const std::vector<Task>& missing) {
-    std::atomic<size_t> next = 0;
     std::mutex mutex;
-    std::exception_ptr failure;
-    std::atomic<bool> failed = false;
-    const auto work = [&] {
-      for (size_t i = next++; i < missing.size() && !failed; i = next++) try {
-          copy(missing[i]);
-          const std::lock_guard lock(mutex);
-          ++result_.copied_files;
-          result_.copied_bytes += missing[i].found.bytes;
-        } catch (...) {
-          const std::lock_guard lock(mutex);
-          if (!failure) failure = std::current_exception();
-          failed = true;
-        }
+    const int64_t count = std::ssize(missing);
+    const auto work = [&](int64_t i) {
+      const Task& task = missing[static_cast<size_t>(i)];
+      copy(task);
+      const std::lock_guard lock(mutex);
+      ++result_.copied_files;
+      result_.copied_bytes += task.found.bytes;
     };
-    std::vector<std::jthread> threads;
-    const auto count = std::min<size_t>(static_cast<size_t>(std::max(spec_.threads, 1)),
-                                        std::max<size_t>(missing.size(), 1));
-    for (size_t t = 1; t < count; ++t) threads.emplace_back(work);
-    work();
-    threads.clear();
-    if (failure) std::rethrow_exception(failure);
+    const auto threads = static_cast<int>(std::min<int64_t>(spec_.threads, count));
+    for_each_sample(count, threads, work, false);
   }
 
   void copy(const Task& task) const {

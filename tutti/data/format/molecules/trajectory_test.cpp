@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <thread>
 
 #include "tutti/base/expect_text.h"
+#include "tutti/data/each_sample.h"
 #include "tutti/data/format/molecules/trajectory_files.h"
 #include "tutti/data/format/open_array.h"
 #include "tutti/data/open/open.h"
@@ -220,18 +220,11 @@ TEST(Trajectory, FramesAreSamples) {
                     .arrays = {.train = {"*.xtc"}, .fields = {"positions: from coordinates"}}});
   ASSERT_EQ(set->size(), 12);
   EXPECT_EQ(set->fields()[0].to_string(), "f32 positions 10x3");
-  std::vector<std::thread> threads;
-  for (int64_t t = 0; t < 4; ++t)
-    threads.emplace_back([&, t] {
-      Sample sample(set->fields());
-      for (int64_t i = t; i < 12; i += 4) {
-        set->read(i, sample);
-        const auto* values = static_cast<const float*>(sample.at(0));
-        for (size_t k = 0; k < 30; ++k)
-          EXPECT_NEAR(values[k], xyz[static_cast<size_t>(i % 6) * 30 + k], 1e-5f);
-      }
-    });
-  for (auto& thread : threads) thread.join();
+  for_each_sample(12, 4, [&](int64_t i) {
+    const auto values = values_of<float>(*set, i, "positions");
+    for (size_t k = 0; k < 30; ++k)
+      EXPECT_NEAR(values[k], xyz[static_cast<size_t>(i % 6) * 30 + k], 1e-5f);
+  });
 }
 
 #ifdef TUTTI_TEST_DATA

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <exception>
 #include <limits>
 #include <numbers>
-#include <thread>
 
 #include "tutti/base/error.h"
 #include "tutti/base/numeric/rng.h"
+#include "tutti/data/each_sample.h"
 #include "tutti/data/format/sets/lattices_file.h"
 #include "tutti/data/made_set.h"
 
@@ -143,18 +142,11 @@ void generate_lattice(uint64_t seed, int64_t index, uint8_t* pixels, uint8_t* la
 void generate_lattices(const LatticeSpec& spec, int threads, uint8_t* records) {
   CHECK(threads > 0 && spec.first >= 0 && spec.count >= 0, "{} threads, images {} + {}", threads,
         spec.first, spec.count);
-  std::atomic<int64_t> next{0};
-  const auto work = [&] {
-    constexpr int64_t kChunk = 32;
-    for (int64_t begin = next.fetch_add(kChunk); begin < spec.count; begin = next.fetch_add(kChunk))
-      for (int64_t i = begin; i < std::min(begin + kChunk, spec.count); ++i) {
-        uint8_t* record = records + i * kLatticeRecordBytes;
-        generate_lattice(spec.seed, spec.first + i, record + 1, record);
-      }
+  const auto make = [&](int64_t i) {
+    uint8_t* record = records + i * kLatticeRecordBytes;
+    generate_lattice(spec.seed, spec.first + i, record + 1, record);
   };
-  std::vector<std::jthread> others;
-  for (int i = 1; i < threads; ++i) others.emplace_back(work);
-  work();
+  for_each_sample(spec.count, threads, make, false);
 }
 
 namespace {

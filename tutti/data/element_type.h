@@ -8,6 +8,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "tutti/base/error.h"
 #include "tutti/tensor/dtype.h"
@@ -54,6 +55,15 @@ struct Half {
     return sign * std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
   }
 };
+
+/// Converts x; halves go through f32.
+template <class T>
+double number_of(T x) {
+  if constexpr (std::is_arithmetic_v<T>)
+    return static_cast<double>(x);
+  else
+    return static_cast<double>(static_cast<float>(x));
+}
 
 /// Rounds to the nearest binary16, ties to even; a value beyond its range becomes an infinity.
 Half to_half(float value);

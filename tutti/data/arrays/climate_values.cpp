@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <type_traits>
 
 #include "tutti/data/format/array/netcdf_fill.h"
 
@@ -30,15 +29,6 @@ std::optional<double> one_number(const ArrayInfo& info, const char* name, double
   const std::vector<double>& numbers = found->second.numbers;
   return numbers.size() == 1 && std::isfinite(numbers[0]) ? std::optional(numbers[0])
                                                           : std::nullopt;
-}
-
-/// Converts x; halves go through f32.
-template <class T>
-double number_of(T x) {
-  if constexpr (std::is_arithmetic_v<T>)
-    return static_cast<double>(x);
-  else
-    return static_cast<double>(static_cast<float>(x));
 }
 
 template <class T>

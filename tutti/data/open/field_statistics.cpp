@@ -24,21 +24,12 @@ struct ChannelSums {
   }
 };
 
-/// Converts x; halves go through f32.
-template <class T>
-double number(T x) {
-  if constexpr (std::is_arithmetic_v<T>)
-    return static_cast<double>(x);
-  else
-    return static_cast<double>(static_cast<float>(x));
-}
-
 /// `x` is [outer, channels, each].
 template <class T>
 void add_all(const T* x, std::vector<ChannelSums>& channels, int64_t outer, int64_t each) {
   for (int64_t o = 0; o < outer; ++o)
     for (ChannelSums& channel : channels)
-      for (int64_t i = 0; i < each; ++i) channel.add(number(*x++));
+      for (int64_t i = 0; i < each; ++i) channel.add(number_of(*x++));
 }
 
 /// Reads whole images, decoded at their stored size: all pixels of a channel count equally.

@@ -12,6 +12,18 @@ void Frames::refuse(int64_t frame, std::string_view why) const {
   throw BadFile("{}: frame {} (counted from 0) {}", file_.name(), frame, why);
 }
 
+void Frames::read_angstrom(int64_t at, bool wide, std::span<float> out) const {
+  const size_t element = wide ? 8 : 4;
+  std::vector<uint8_t> bytes(out.size() * element);
+  file_.read(at, bytes);
+  swap_bytes(bytes, element);
+  for (size_t i = 0; i < out.size(); ++i) {
+    const uint8_t* from = &bytes[i * element];
+    const double stored = wide ? number_at<double>(from) : double{number_at<float>(from)};
+    out[i] = static_cast<float>(stored * kAngstromPerNanometre);
+  }
+}
+
 UnitCell Frames::cell(int64_t, std::span<float>) const {
   CHECK(false, "{} has no unit cells", file_.name());
 }

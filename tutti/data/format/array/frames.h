@@ -36,6 +36,8 @@ class Frames {
 
   /// Throws BadFile about a frame, counted from 0.
   [[noreturn]] void refuse(int64_t frame, std::string_view why) const;
+  /// Reads big-endian numbers in nanometres, f64 if `wide`, from byte `at` on.
+  void read_angstrom(int64_t at, bool wide, std::span<float> out) const;
 
   FileBytes file_;
   int64_t frames_ = 0, atoms_ = 0;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 namespace tutti::data {
 namespace {
@@ -49,18 +48,6 @@ class TrrFrames final : public Frames {
     int64_t box = -1;   ///< place of the unit cell's vectors; -1: none
   };
 
-  void read_angstrom(int64_t at, bool wide, std::span<float> out) const {
-    const size_t element = wide ? 8 : 4;
-    std::vector<uint8_t> bytes(out.size() * element);
-    file_.read(at, bytes);
-    for (size_t i = 0; i < out.size(); ++i) {
-      uint64_t bits = 0;
-      for (size_t b = 0; b < element; ++b) bits = bits << 8 | bytes[i * element + b];
-      const double stored = wide ? std::bit_cast<double>(bits)
-                                 : double{std::bit_cast<float>(static_cast<uint32_t>(bits))};
-      out[i] = static_cast<float>(stored * kAngstromPerNanometre);
-    }
-  }
   enum Part : size_t { ir, energy, box, virial, pressure, topology, symbols, x, v, f, kParts };
 
   [[noreturn]] void wrong(int64_t frame, std::string_view why) const {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "tutti/data/format/molecules/xtc_bits.h"
@@ -43,16 +42,9 @@ class XtcFrames final : public Frames {
     if (head.atoms != atoms_) refuse(frame, "has changed since the file was opened");
     const int64_t first = reader.at();
     reader.skip(head.bytes);
+    if (head.plain()) return read_angstrom(first, false, xyz);
     std::vector<uint8_t> bytes(static_cast<size_t>(head.bytes));
     file_.read(first, bytes);
-    if (head.plain()) {
-      for (size_t i = 0; i < xyz.size(); ++i) {
-        uint32_t bits = 0;
-        for (size_t b = 0; b < 4; ++b) bits = bits << 8 | bytes[4 * i + b];
-        xyz[i] = static_cast<float>(double{std::bit_cast<float>(bits)} * kAngstromPerNanometre);
-      }
-      return;
-    }
     std::vector<int32_t> integers(xyz.size());
     if (const std::string wrong = unpack_xtc(head.packing, bytes, integers); !wrong.empty())
       damaged(frame, wrong);

@@ -11,6 +11,7 @@
 #include "tutti/data/file_checks.h"
 #include "tutti/data/format/sets/lattices_file.h"
 #include "tutti/data/open/catalog.h"
+#include "tutti/data/open/field_statistics.h"
 #include "tutti/data/open/open.h"
 
 namespace tutti::data {

@@ -97,9 +97,8 @@ class ByteText final : public TextSource {
  public:
   explicit ByteText(const std::vector<fs::path>& files) : tokenizer_(byte_tokenizer(false)) {
     for (const fs::path& path : files) {
-      FileBytes file = open_text(path);
-      const int64_t size = file.size();
-      files_.add(std::move(file), size);
+      const FileBytes file = open_text(path);
+      files_.add(file, file.size());
     }
   }
   int64_t size() const override { return files_.size(); }
@@ -290,10 +289,7 @@ class TokenShards final : public TextSource {
       throw BadFile("{}: {} of {} shards are there: name all shards of one part",
                     shards.back().name(), shards.size(), first.shards);
     take_tokenizer(paths.front().parent_path(), shards.front());
-    for (TokenFile& shard : shards) {
-      const int64_t size = shard.size();
-      shards_.add(std::move(shard), size);
-    }
+    for (const TokenFile& shard : shards) shards_.add(shard, shard.size());
   }
   int64_t size() const override { return shards_.size(); }
   int64_t vocabulary() const override { return shards_.front().header().vocabulary; }

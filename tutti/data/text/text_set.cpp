@@ -36,8 +36,8 @@ std::shared_ptr<const Tokenizer> characters_of(const TextSetSpec& spec, const Ch
     return tokenizer;
   }
   if (!spec.training.empty()) {
-    const CharacterText training(spec.training);
-    return character_tokenizer(training.characters(0, training.size()), false);
+    const auto training = character_text(spec.training);
+    return character_tokenizer(training->characters(0, training->size()), false);
   }
   const bool cut = spec.part != TextSetSpec::Part::all;
   return character_tokenizer(
@@ -47,22 +47,23 @@ std::shared_ptr<const Tokenizer> characters_of(const TextSetSpec& spec, const Ch
 std::unique_ptr<TextSource> open_source(const TextSetSpec& spec) {
   if (spec.kind == TextSetSpec::Kind::bytes) return byte_text(spec.files);
   if (spec.kind == TextSetSpec::Kind::tokens) return token_shards(spec.files);
-  CharacterText text(spec.files);
-  std::shared_ptr<const Tokenizer> tokenizer = characters_of(spec, text);
+  std::unique_ptr<CharacterText> text = character_text(spec.files);
+  std::shared_ptr<const Tokenizer> tokenizer = characters_of(spec, *text);
   // Unknown characters are reported now: a window that has one may be read hours later.
-  const TokenRange range = range_of(spec, text.size());
+  const TokenRange range = range_of(spec, text->size());
   std::vector<int32_t> known;
-  for (const char32_t code : text.characters(range.first, range.count)) {
+  for (const char32_t code : text->characters(range.first, range.count)) {
     std::string character;
     append_character(character, code);
     try {
       tokenizer->encode(character, spec.files.front().string(), known);
     } catch (const ConfigError&) {
-      tokenizer->encode(character, text.place_of(code, range.first, range.count), known);
+      tokenizer->encode(character, text->place_of(code, range.first, range.count), known);
       throw;
     }
   }
-  return std::move(text).source(std::move(tokenizer));
+  text->set_tokenizer(std::move(tokenizer));
+  return text;
 }
 
 std::string text_called(const TextSetSpec& spec) {

@@ -180,11 +180,9 @@ struct WalkedText {
   }
 };
 
-}  // namespace
-
-class CharacterText::Walked final : public TextSource {
+class WalkedTexts final : public CharacterText {
  public:
-  explicit Walked(const std::vector<fs::path>& paths) {
+  explicit WalkedTexts(const std::vector<fs::path>& paths) {
     for (const fs::path& path : paths) {
       auto text = std::make_unique<WalkedText>(path);
       const int64_t characters = text->characters;
@@ -209,7 +207,7 @@ class CharacterText::Walked final : public TextSource {
                   std::ranges::copy(tokens, out.begin() + before);
                 });
   }
-  std::vector<char32_t> characters(int64_t first, int64_t count) const {
+  std::vector<char32_t> characters(int64_t first, int64_t count) const override {
     std::vector<bool> seen(0x110000, false);
     each(first, count, [&](const WalkedText&, char32_t code, int64_t) { seen[code] = true; });
     std::vector<char32_t> found;
@@ -217,7 +215,7 @@ class CharacterText::Walked final : public TextSource {
       if (seen[code]) found.push_back(code);
     return found;
   }
-  TextPlace place_of(char32_t code, int64_t first, int64_t count) const {
+  TextPlace place_of(char32_t code, int64_t first, int64_t count) const override {
     std::optional<TextPlace> found;
     each(first, count, [&](const WalkedText& text, char32_t one, int64_t byte) {
       if (one == code && !found) found = {text.file.name(), byte};
@@ -225,7 +223,7 @@ class CharacterText::Walked final : public TextSource {
     CHECK(found, "U+{:04X} is not among {} characters", static_cast<uint32_t>(code), count);
     return *found;
   }
-  void set_tokenizer(std::shared_ptr<const Tokenizer> tokenizer) {
+  void set_tokenizer(std::shared_ptr<const Tokenizer> tokenizer) override {
     tokenizer_ = std::move(tokenizer);
   }
 
@@ -245,24 +243,6 @@ class CharacterText::Walked final : public TextSource {
   InARow<std::unique_ptr<WalkedText>> files_;
   std::shared_ptr<const Tokenizer> tokenizer_;  // shared by the parts of a cut
 };
-
-CharacterText::CharacterText(const std::vector<fs::path>& files)
-    : walked_(std::make_unique<Walked>(files)) {}
-CharacterText::~CharacterText() = default;
-CharacterText::CharacterText(CharacterText&&) noexcept = default;
-int64_t CharacterText::size() const { return walked_->size(); }
-std::vector<char32_t> CharacterText::characters(int64_t first, int64_t count) const {
-  return walked_->characters(first, count);
-}
-TextPlace CharacterText::place_of(char32_t code, int64_t first, int64_t count) const {
-  return walked_->place_of(code, first, count);
-}
-std::unique_ptr<TextSource> CharacterText::source(std::shared_ptr<const Tokenizer> tokenizer) && {
-  walked_->set_tokenizer(std::move(tokenizer));
-  return std::move(walked_);
-}
-
-namespace {
 
 class TokenShards final : public TextSource {
  public:
@@ -327,6 +307,10 @@ class TokenShards final : public TextSource {
 std::unique_ptr<TextSource> byte_text(const std::vector<fs::path>& files) {
   CHECK(!files.empty(), "a text needs a file");
   return std::make_unique<ByteText>(files);
+}
+
+std::unique_ptr<CharacterText> character_text(const std::vector<fs::path>& files) {
+  return std::make_unique<WalkedTexts>(files);
 }
 
 std::unique_ptr<TextSource> token_shards(const std::vector<fs::path>& files) {

@@ -38,26 +38,19 @@ FileBytes open_utf8(const std::filesystem::path& path);
 /// Presents text files as one sequence with a token per byte, and reads only the bytes asked for.
 std::unique_ptr<TextSource> byte_text(const std::vector<std::filesystem::path>& files);
 
-/// Does the same with a token per character. The files must be UTF-8, which is checked in one walk
-/// through them; one place is kept per 4096 characters. A byte-order mark at a file's beginning is
-/// skipped. BadFile naming file and byte.
-class CharacterText {
+/// A source of characters, which are tokens only when it has got a tokenizer.
+class CharacterText : public TextSource {
  public:
-  explicit CharacterText(const std::vector<std::filesystem::path>& files);
-  ~CharacterText();
-  CharacterText(CharacterText&&) noexcept;
-  int64_t size() const;
   /// Returns the distinct characters among the `count` from `first` on, ascending.
-  std::vector<char32_t> characters(int64_t first, int64_t count) const;
+  virtual std::vector<char32_t> characters(int64_t first, int64_t count) const = 0;
   /// Returns the place of the first of these characters that is `code`; there must be one.
-  TextPlace place_of(char32_t code, int64_t first, int64_t count) const;
-  /// Presents the characters as tokens of this tokenizer.
-  std::unique_ptr<TextSource> source(std::shared_ptr<const Tokenizer> tokenizer) &&;
-
- private:
-  class Walked;
-  std::unique_ptr<Walked> walked_;
+  virtual TextPlace place_of(char32_t code, int64_t first, int64_t count) const = 0;
+  virtual void set_tokenizer(std::shared_ptr<const Tokenizer> tokenizer) = 0;
 };
+/// Presents text files as one sequence with a token per character. The files must be UTF-8, which
+/// is checked in one walk through them; one place is kept per 4096 characters. A byte-order mark at
+/// a file's beginning is skipped. BadFile naming file and byte.
+std::unique_ptr<CharacterText> character_text(const std::vector<std::filesystem::path>& files);
 
 /// Opens token files, which are all shards of one part, in their order. BadFile if one is missing,
 /// or they do not belong together, or do not fit the tokenizer beside them.

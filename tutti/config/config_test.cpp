@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/exchange/compression_policy.h"
 #include "tutti/train/settings/validation.h"
 
@@ -12,12 +13,7 @@ namespace tutti::config {
 namespace {
 
 std::string failure(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<ConfigError>("", [&] { act(); });
 }
 
 TEST(ConfigTable, NamesAreUniqueAlsoAsEnvironmentVariables) {
@@ -148,10 +144,8 @@ TEST(BatchSizes, FromEitherEnd) {
   EXPECT_EQ(batch_sizes({}, 1).global, 128);
   EXPECT_EQ(batch_sizes({.local = 8, .global = 0, .accumulate = 4}, 2).global, 64);
   EXPECT_EQ(batch_sizes({.local = 0, .global = 64, .accumulate = 4}, 2).local, 8);
-  EXPECT_NE(failure([] {
-              batch_sizes({.local = 0, .global = 12, .accumulate = 4}, 2);
-            }).find("2 replicas and batch.accumulate = 4"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(failure([] { batch_sizes({.local = 0, .global = 12, .accumulate = 4}, 2); }),
+                       "2 replicas and batch.accumulate = 4"));
   EXPECT_EQ(batch_sizes({.local = 64, .global = 128}, 2).local, 64);
   EXPECT_NE(failure([] { batch_sizes({.local = 64, .global = 128}, 4); }), "");
   EXPECT_NE(failure([] { batch_sizes({.local = 0, .global = 128}, 3); }), "");

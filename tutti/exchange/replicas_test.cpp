@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 
 namespace tutti::exchange {
 namespace {
@@ -28,14 +29,8 @@ TEST(ReplicaMap, RunsAreContiguousBalancedAndComplete) {
 }
 
 TEST(ReplicaMap, MoreRanksThanReplicasIsTheUsersError) {
-  try {
-    ReplicaMap(2, 4, 0);
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("2 replicas cannot be spread over 4 ranks"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(throws<ConfigError>({"2 replicas cannot be spread over 4 ranks"},
+                                  [&] { ReplicaMap(2, 4, 0); }));
 }
 
 }  // namespace

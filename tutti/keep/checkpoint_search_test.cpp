@@ -1,6 +1,7 @@
 // Tests which checkpoint a search takes, and in which cases it refuses to judge one.
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/refused_calls.h"
 #include "tutti/keep/checkpoint_test.h"
 #include "tutti/keep/durable_file.h"
@@ -31,9 +32,8 @@ TEST_F(CheckpointTest, ALaterVersionsIsNotDamaged) {
       ADD_FAILURE() << "accepted";
     } catch (const IoError& error) {
       const std::string message = error.what();
-      EXPECT_NE(message.find("schema 9 is that of a later version of Tutti"), message.npos)
-          << message;
-      EXPECT_EQ(message.find("damaged"), message.npos) << message;
+      EXPECT_TRUE(has_text(message, "schema 9 is that of a later version of Tutti"));
+      EXPECT_FALSE(has_text(message, "damaged"));
     }
   }
 }
@@ -94,7 +94,7 @@ TEST_F(CheckpointTest, FallsBackToTheLatestValid) {
   EXPECT_EQ(found->filename(), "step_0000002");
   for (const char* text : {"step_0000005", "state.safetensors: its content has changed",
                            "step_0000004", "has 100 bytes", "step_0000003/manifest.json"})
-    EXPECT_NE(warnings.find(text), std::string::npos) << text << "\n" << warnings;
+    EXPECT_TRUE(has_text(warnings, text));
 
   fs::remove(directory_ / "step_0000002/manifest.json");
   fs::remove(directory_ / "step_0000001/state.safetensors");
@@ -121,7 +121,7 @@ TEST_F(CheckpointTest, LatestMayBeWrong) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000002");
   const std::string warning = testing::internal::GetCapturedStderr();
-  EXPECT_NE(warning.find("latest: is empty"), std::string::npos) << warning;
+  EXPECT_TRUE(has_text(warning, "latest: is empty"));
   EXPECT_THROW(checkpoint_at(directory_ / "latest", "--resume"), IoError);
   replace_file(directory_ / "latest", "step_0000009\n");
   EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000002");

@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/refused_calls.h"
 #include "tutti/keep/checkpoint_folder.h"
 #include "tutti/keep/checkpoint_test.h"
@@ -85,8 +86,7 @@ TEST_F(CheckpointTest, AResumeNeverFallsBackIntoACourseThatWasLeft) {
   testing::internal::CaptureStderr();
   set_aside_after(directory_, start, 2);
   const std::string warning = testing::internal::GetCapturedStderr();
-  for (const char* step : {"step_0000006", "step_0000008"})
-    EXPECT_NE(warning.find(step), std::string::npos) << warning;
+  for (const char* step : {"step_0000006", "step_0000008"}) EXPECT_TRUE(has_text(warning, step));
   EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000002") << "killed at this moment";
   EXPECT_EQ(find_best(directory_)->filename(), "step_0000008.abandoned");
   EXPECT_TRUE(is_abandoned(*find_best(directory_)));
@@ -142,16 +142,11 @@ TEST_F(CheckpointTest, AFullDiskLeavesTheEarlierOnesIntact) {
   small.rlim_cur = 2048;
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  std::string message;
-  try {
-    write(2, 1);
-  } catch (const IoError& error) {
-    message = error.what();
-  }
+  const std::string message = message_of<IoError>([&] { write(2, 1); });
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
   std::signal(SIGXFSZ, handler);
 
-  EXPECT_NE(message.find("weights.safetensors: cannot be written"), std::string::npos) << message;
+  EXPECT_TRUE(has_text(message, "weights.safetensors: cannot be written"));
   EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step_0000001"}));
   EXPECT_EQ(find_latest_valid(directory_)->filename(), "step_0000001");
 }
@@ -236,13 +231,8 @@ TEST_F(CheckpointTest, PutsBackWhatAKillLeftHalfReplaced) {
 TEST_F(CheckpointTest, SaysWhereItCannotWrite) {
   fs::create_directories(directory_);
   replace_file(directory_ / "file", "x");
-  try {
-    write_checkpoint(directory_ / "file", {}, 0);
-    FAIL();
-  } catch (const IoError& error) {
-    EXPECT_NE(std::string(error.what()).find((directory_ / "file").string()), std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(throws<IoError>({(directory_ / "file").string()},
+                              [&] { write_checkpoint(directory_ / "file", {}, 0); }));
 }
 
 }  // namespace

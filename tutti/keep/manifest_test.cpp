@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/keep/checkpoint.h"
 #include "tutti/keep/checkpoint_folder.h"
@@ -18,12 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string refusal(const fs::path& checkpoint) {
-  try {
-    verify_checkpoint(checkpoint);
-  } catch (const IoError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<IoError>("", [&] { verify_checkpoint(checkpoint); });
 }
 
 // Anyone can make a manifest with a right checksum: it must lead nowhere else and block on nothing.
@@ -39,22 +35,20 @@ TEST(Manifest, NamesFilesOfItsFolderAlone) {
     Manifest hostile = honest;
     hostile.files[name] = {3, 4};
     replace_file(checkpoint / kManifest, to_json(hostile));
-    EXPECT_NE(refusal(checkpoint).find("is no name of a file beside it"), std::string::npos)
-        << refusal(checkpoint);
+    EXPECT_TRUE(has_text(refusal(checkpoint), "is no name of a file beside it"));
   }
   replace_file(checkpoint / kManifest, to_json(honest));
   EXPECT_EQ(refusal(checkpoint), "");
   fs::remove(checkpoint / kStateFile);
   ASSERT_EQ(::mkfifo((checkpoint / kStateFile).c_str(), 0600), 0);
-  EXPECT_NE(refusal(checkpoint).find("it is a pipe (FIFO), no regular file"), std::string::npos)
-      << refusal(checkpoint);
+  EXPECT_TRUE(has_text(refusal(checkpoint), "it is a pipe (FIFO), no regular file"));
 }
 
 TEST(Manifest, OfADamagedOneTheDamageIsSaidAndNotWhoseExceptionItIs) {
   const ScratchDirectory scratch;
   std::ofstream(scratch.path() / kManifest) << "{\"schema\":";
   const std::string message = refusal(scratch.path());
-  EXPECT_NE(message.find("manifest.json: damaged: parse error at"), message.npos) << message;
+  EXPECT_TRUE(has_text(message, "manifest.json: damaged: parse error at"));
 }
 
 }  // namespace

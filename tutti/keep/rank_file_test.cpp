@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
@@ -82,12 +83,8 @@ class RankFileTest : public testing::Test {
     return sizes;
   }
   static std::string damage_of(const fs::path& checkpoint, int64_t rank) {
-    try {
-      verify_rank_file(checkpoint, rank_files_of(checkpoint), rank);
-    } catch (const IoError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<IoError>(
+        "", [&] { verify_rank_file(checkpoint, rank_files_of(checkpoint), rank); });
   }
 
   const plan::Variables variables_ = statistics_only();
@@ -205,7 +202,7 @@ TEST_F(RankFileTest, DamageIsFound) {
       bytes.put(c).flush();
     };
     put(static_cast<char>(good ^ 1));
-    EXPECT_NE(damage_of(last_, 1).find("ranks/1.safetensors"), std::string::npos) << at;
+    EXPECT_TRUE(has_text(damage_of(last_, 1), "ranks/1.safetensors")) << at;
     put(good);
     EXPECT_EQ(damage_of(last_, 1), "");
   }
@@ -213,17 +210,16 @@ TEST_F(RankFileTest, DamageIsFound) {
   EXPECT_NO_THROW(verify_rank_files(last_, rank_files_of(last_), 0, 1));
   // The file comes from another checkpoint, or from another rank.
   fs::copy_file(rank_file_path(earlier, 1), file, fs::copy_options::overwrite_existing);
-  EXPECT_NE(damage_of(last_, 1).find("not of this checkpoint"), std::string::npos);
+  EXPECT_TRUE(has_text(damage_of(last_, 1), "not of this checkpoint"));
   fs::copy_file(rank_file_path(last_, 0), file, fs::copy_options::overwrite_existing);
-  EXPECT_NE(damage_of(last_, 1).find("not of this checkpoint"), std::string::npos);
+  EXPECT_TRUE(has_text(damage_of(last_, 1), "not of this checkpoint"));
   EXPECT_THROW(verify_rank_files(last_, rank_files_of(last_), 1, 2), IoError);
   EXPECT_NO_THROW(verify_rank_files(last_, rank_files_of(last_), 0, 2)) << "another rank's";
   fs::remove(file);
   EXPECT_THROW(verify_checkpoint(last_), IoError);
   testing::internal::CaptureStderr();
   EXPECT_EQ(find_latest_valid(directory_), earlier);
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("ranks/1.safetensors: is missing"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(testing::internal::GetCapturedStderr(), "ranks/1.safetensors: is missing"));
 }
 
 TEST_F(RankFileTest, WhatOneRankCannotWriteIsAnErrorOnAllAndLeavesNothing) {
@@ -234,15 +230,14 @@ TEST_F(RankFileTest, WhatOneRankCannotWriteIsAnErrorOnAllAndLeavesNothing) {
   writer.emplace(directory_, info, 3);
   fs::create_directory(rank_file_path(writer->path(), 1));  // as if there were no space
   comm::run_ranks(3, [&](comm::Communicator& c) {
-    try {
-      comm::on_each(c, "writing a checkpoint",
-                    [&] { write_rank_file(writer->path(), writer->rank_files(), c.rank(), {}); });
-      ADD_FAILURE() << "no error on rank " << c.rank();
-    } catch (const IoError& error) {
-      EXPECT_NE(std::string(error.what()).find("ranks/1.safetensors: cannot be written"),
-                std::string::npos)
-          << error.what();
-    }
+    EXPECT_TRUE(throws<IoError>({"ranks/1.safetensors: cannot be written"},
+                                [&] {
+                                  comm::on_each(c, "writing a checkpoint", [&] {
+                                    write_rank_file(writer->path(), writer->rank_files(), c.rank(),
+                                                    {});
+                                  });
+                                }))
+        << "no error on rank " << c.rank();
   });
   writer.reset();
   EXPECT_EQ(list_checkpoints(directory_).size(), 1u);

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/keep/durable_file.h"
 
@@ -75,13 +76,8 @@ TEST(ResultFile, SaysBeforehandWhereItCannotWrite) {
   EXPECT_NO_THROW(check_result_file(scratch.path() / "new"));
   EXPECT_FALSE(fs::exists(scratch.path() / "new"));
   EXPECT_THROW(check_result_file(scratch.path()), IoError);
-  try {
-    check_result_file(scratch.path() / "absent/file");
-    FAIL();
-  } catch (const IoError& error) {
-    EXPECT_NE(std::string(error.what()).find("absent/file: cannot be written"), std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(throws<IoError>({"absent/file: cannot be written"},
+                              [&] { check_result_file(scratch.path() / "absent/file"); }));
 }
 
 // Only root can test the first half, by giving a link to another user.

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/keep/checkpoint.h"
@@ -39,12 +40,7 @@ class RunFolderTest : public testing::Test {
     return take_run_folder(request, locks);
   }
   static std::string refusal(const RunFolderRequest& request) {
-    try {
-      taken(request);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<Error>("", [&] { taken(request); });
   }
   /// Leaves behind a run's record and the checkpoints of some steps.
   static void leave_run(const RunPlace& place, std::initializer_list<int64_t> steps) {
@@ -68,8 +64,8 @@ class RunFolderTest : public testing::Test {
 TEST_F(RunFolderTest, NoRunBeginsInTheFolderOfAStudy) {
   fs::create_directories(root_ / "study");
   std::ofstream(root_ / "study" / trace::kStudyLockFile) << "";
-  EXPECT_NE(refusal(request("study")).find("holds a study"), std::string::npos);
-  EXPECT_NE(refusal(fresh("study")).find("holds a study"), std::string::npos);
+  EXPECT_TRUE(has_text(refusal(request("study")), "holds a study"));
+  EXPECT_TRUE(has_text(refusal(fresh("study")), "holds a study"));
   EXPECT_FALSE(fs::exists(root_ / "study/run.lock"));
   EXPECT_THROW(preview_run_folder(request("study")), ConfigError);
   EXPECT_EQ(refusal(request("study/a")), "") << "a folder of its own below it is another thing";
@@ -118,9 +114,9 @@ TEST_F(RunFolderTest, WhereNoRunHasBegunNothingStays) {
 TEST_F(RunFolderTest, AUsedFolderIsRefusedAndNothingChanges) {
   leave_run(taken(request("a")), {1, 2});
   const std::string message = refusal(request("a"));
-  EXPECT_NE(message.find("holds a run"), std::string::npos) << message;
-  EXPECT_NE(message.find("--resume"), std::string::npos) << message;
-  EXPECT_NE(message.find("--fresh"), std::string::npos) << message;
+  EXPECT_TRUE(has_text(message, "holds a run"));
+  EXPECT_TRUE(has_text(message, "--resume"));
+  EXPECT_TRUE(has_text(message, "--fresh"));
   EXPECT_EQ(list_checkpoints(root_ / "a/checkpoints").size(), 2u);
 
   fs::remove(root_ / "a/record.jsonl");  // checkpoints alone also count as a run
@@ -146,7 +142,7 @@ TEST_F(RunFolderTest, ARunWhoseCheckpointsAreGoneDoesNotBeginAnew) {
   fs::rename(first.checkpoints, root_ / "elsewhere");
   const std::string message = refusal(request("a", "latest"));
   for (const char* part : {"a checkpoint of step 3", "holds none", "checkpoint.dir", "--fresh"})
-    EXPECT_NE(message.find(part), std::string::npos) << message;
+    EXPECT_TRUE(has_text(message, part));
   RunFolderRequest moved = request("a", "latest");
   moved.checkpoints = (root_ / "elsewhere").string();
   EXPECT_EQ(refusal(moved), "");
@@ -184,7 +180,7 @@ TEST_F(RunFolderTest, OneRunAtATime) {
   const RunPlace first = take_run_folder(request("a"), locks);
   for (const auto& second : {request("a"), request("a", "latest"), fresh("a")}) {
     const std::string message = refusal(second);
-    EXPECT_NE(message.find(fmt::format("process {} on ", getpid())), std::string::npos) << message;
+    EXPECT_TRUE(has_text(message, fmt::format("process {} on ", getpid())));
   }
   locks.clear();
   EXPECT_EQ(refusal(request("a")), "");
@@ -223,7 +219,7 @@ TEST_F(RunFolderTest, ARunDoesNotLieInItsFolderOfCheckpoints) {
     for (const char* end : {"", "/"}) {
       RunFolderRequest r = request(name);
       r.checkpoints = (root_ / "runs").string() + end;
-      EXPECT_NE(refusal(r).find("lies in that of its checkpoints"), std::string::npos) << name;
+      EXPECT_TRUE(has_text(refusal(r), "lies in that of its checkpoints")) << name;
       EXPECT_THROW(preview_run_folder(r), ConfigError) << name;
       EXPECT_FALSE(fs::exists(root_ / "runs")) << name;
     }
@@ -237,8 +233,7 @@ TEST_F(RunFolderTest, ARunDoesNotLieInItsFolderOfCheckpoints) {
 }
 
 TEST_F(RunFolderTest, AMistypedResumeLeavesNothing) {
-  EXPECT_NE(refusal(request("", (root_ / "typo").string())).find("no valid checkpoint"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(refusal(request("", (root_ / "typo").string())), "no valid checkpoint"));
   EXPECT_FALSE(fs::exists(root_ / "runs"));
 }
 
@@ -259,7 +254,7 @@ TEST_F(RunFolderTest, DamagedCheckpointsAreNoReasonToStartAnew) {
   damage(root_ / "a/checkpoints/step_0000001");
   const std::string message = refusal(request("a", "latest"));
   for (const char* part : {"step_0000001", "step_0000002", "--fresh"})
-    EXPECT_NE(message.find(part), std::string::npos) << message;
+    EXPECT_TRUE(has_text(message, part));
   EXPECT_EQ(list_checkpoints(root_ / "a/checkpoints").size(), 2u);
 }
 
@@ -269,13 +264,12 @@ TEST_F(RunFolderTest, ARunGoesOnInItsOwnFolderOrInAnUnusedOne) {
   leave_run(b, {3});
   const std::string from = a.checkpoints + "/step_0000001";
   EXPECT_EQ(taken(request("a", from)).resume, from);
-  EXPECT_NE(refusal(request("b", from)).find("of another run"), std::string::npos);
+  EXPECT_TRUE(has_text(refusal(request("b", from)), "of another run"));
   const RunPlace branch = taken(request("c", from));
   EXPECT_EQ(branch.resume, from);
   EXPECT_FALSE(branch.goes_on);
   EXPECT_NE(branch.run_id, a.run_id);
-  EXPECT_NE(refusal(request("d", (root_ / "nowhere").string())).find("no valid checkpoint"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(refusal(request("d", (root_ / "nowhere").string())), "no valid checkpoint"));
 }
 
 TEST_F(RunFolderTest, LeftoversOfKilledRunsGoUnderTheLock) {
@@ -384,7 +378,7 @@ TEST_F(RunFolderTest, CheckpointsElsewhereThatAreAnotherRunsByNowAreRefused) {
   leave_run(second, {5});
   r = request("a.1", "latest");
   r.checkpoints = second.checkpoints;
-  EXPECT_NE(refusal(r).find("are of run " + second.run_id), std::string::npos) << refusal(r);
+  EXPECT_TRUE(has_text(refusal(r), "are of run " + second.run_id));
   r.output_dir = second.directory;
   EXPECT_EQ(refusal(r), "");
 }

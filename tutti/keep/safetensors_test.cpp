@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 
 namespace tutti::keep {
@@ -25,7 +26,7 @@ class Safetensors : public testing::Test {
     try {
       const SafetensorsFile file(path_);
     } catch (const IoError& error) {
-      EXPECT_NE(std::string(error.what()).find(path_.string()), std::string::npos) << error.what();
+      EXPECT_TRUE(has_text(error.what(), path_.string()));
       return error.what();
     }
     return "accepted";

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 
+#include "tutti/base/expect_text.h"
 #include "tutti/base/log.h"
 
 namespace tutti::train {
@@ -80,7 +81,7 @@ TEST(Progress, RemainingTimeCountsFromTheResume) {
   ProgressState start = half_way();
   start.step = start.first_step;
   EXPECT_FALSE(remaining_s(start).has_value());
-  EXPECT_EQ(progress_line(start).find("left"), std::string::npos);
+  EXPECT_FALSE(has_text(progress_line(start), "left"));
 }
 
 TEST(Progress, Durations) {
@@ -95,10 +96,10 @@ TEST(Progress, BarFitsTheTerminal) {
   EXPECT_EQ(wide.substr(0, 6), " 50% [");
   for (const char* piece : {"3:20 left", "epoch 12/24", "loss 0.5123", "accuracy 87.50 %",
                             "1234 samples/s", "step 200/400", "lr 0.3"})
-    EXPECT_NE(wide.find(piece), std::string::npos) << piece;
+    EXPECT_TRUE(has_text(wide, piece)) << piece;
   ProgressState stage = half_way();  // another rank has the loss
   stage.loss = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(progress_bar(stage, 140).find("loss"), std::string::npos) << progress_bar(stage, 140);
+  EXPECT_FALSE(has_text(progress_bar(stage, 140), "loss"));
   EXPECT_EQ(progress_bar(half_way(), 40), " 50% [###########...........]  3:20 left");
   for (const int columns : {0, 3, 20, 40, 79})
     EXPECT_LE(progress_bar(half_way(), columns).size(), static_cast<size_t>(columns));
@@ -121,7 +122,7 @@ TEST(Progress, TerminalGetsABarOthersGetLines) {
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_EQ(log.find("step 200/400"),
             log.rfind("step 200/400"));  // one line, from the display without a terminal
-  EXPECT_NE(log.find("step 200/400"), std::string::npos);
+  EXPECT_TRUE(has_text(log, "step 200/400"));
   EXPECT_EQ(pipe.text(), "");
   const std::string drawn = terminal.text();
   EXPECT_EQ(std::ranges::count(drawn, '\r'), 1);
@@ -138,8 +139,8 @@ TEST(Progress, NotesAreKeptAndQuietIsQuiet) {
   bar.step(half_way());
   log::configure(log::Level::info, 0, 1);
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_NE(log.find("test accuracy 0.9"), std::string::npos);
-  EXPECT_EQ(log.find("not this"), std::string::npos);
+  EXPECT_TRUE(has_text(log, "test accuracy 0.9"));
+  EXPECT_FALSE(has_text(log, "not this"));
   EXPECT_EQ(terminal.text(), "");
 }
 

@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/numeric/rng.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 #include "tutti/models/registry.h"
@@ -199,7 +200,7 @@ void expect_those_of_one_rank(TensorRun run, std::string_view shared_layers) {
   spec.model = run.model;
   spec.split.grid = split::PartGrid::of_tensors(2, 2, 0);
   const std::string text = make_training_graph(spec).tensors;
-  EXPECT_NE(text.find(shared_layers), std::string::npos) << text;
+  EXPECT_TRUE(has_text(text, shared_layers));
 }
 
 /// Rotated queries and keys, shared key heads, gated layers.
@@ -334,15 +335,12 @@ TEST(SharedTensors, RoundAlikeInBf16) {
 
 /// Returns the message of a ConfigError.
 std::string refusal_of(const models::ModelSpec& model, int tensor) {
-  try {
+  return message_of<ConfigError>("", [&] {
     TrainingGraphSpec spec;
     spec.model = model;
     spec.split.grid = split::PartGrid::of_tensors(tensor, tensor, 0);
     (void)make_training_graph(spec);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
+  });
 }
 
 /// Counting hits reads logits, too, and weights have the same places as in training.
@@ -363,7 +361,7 @@ TEST(SharedTensors, EvaluationsShareAsTrainingDoes) {
 
 TEST(SharedTensors, ANetworkWithNothingToShareIsRefused) {
   models::ModelSpec images{.name = "resnet8", .batch = 2};
-  EXPECT_NE(refusal_of(images, 2).find("2 ranks find no layers to share"), std::string::npos);
+  EXPECT_TRUE(has_text(refusal_of(images, 2), "2 ranks find no layers to share"));
   EXPECT_THROW(split::PartGrid::of_tensors(2, 3, 0), ConfigError);
 }
 
@@ -373,8 +371,7 @@ TEST(SharedTensors, PositionsAreOfSequencesAlone) {
   TrainingGraphSpec spec;
   spec.model = vectors;
   spec.split.grid = split::PartGrid::of_tensors(2, 2, 0);
-  EXPECT_NE(make_training_graph(spec).tensors.find("1 layers by columns, 1 by rows"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(make_training_graph(spec).tensors, "1 layers by columns, 1 by rows"));
   spec.split.grid = split::PartGrid::of_tensors(2, 2, 0, true);
   EXPECT_THROW((void)make_training_graph(spec), ConfigError);
 }
@@ -388,8 +385,7 @@ TEST(SharedTensors, HeadsThatDoNotDivideStayWhole) {
   EXPECT_FALSE(graph.slices.contains("h.0.attn.c_attn.weight"));
   EXPECT_TRUE(graph.slices.contains("h.0.mlp.c_fc.weight"));
   EXPECT_TRUE(graph.slices.contains("wte.weight"));
-  EXPECT_NE(graph.tensors.find("2 layers by columns, 2 by rows, 0 attentions"), std::string::npos)
-      << graph.tensors;
+  EXPECT_TRUE(has_text(graph.tensors, "2 layers by columns, 2 by rows, 0 attentions"));
 }
 
 }  // namespace

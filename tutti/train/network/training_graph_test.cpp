@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tutti/base/expect_text.h"
+
 namespace tutti::train {
 namespace {
 
@@ -125,7 +127,7 @@ TEST(TrainingGraph, BesideLoraNothingIsTrained) {
   const TrainingGraph training = make_training_graph(spec);
   EXPECT_EQ(training.trained, 2 * 2 * (12 + 36));
   for (const graph::Value g : training.graph.with_role(graph::Role::gradient))
-    EXPECT_NE(training.graph[training.graph[g].of].name.find(".c_attn.lora_"), std::string::npos);
+    EXPECT_TRUE(has_text(training.graph[training.graph[g].of].name, ".c_attn.lora_"));
 }
 
 TEST(TrainingGraph, WhatLiesBelowIsStillReached) {
@@ -157,12 +159,7 @@ TEST(TrainingGraph, RefusesABatchNormOfOneValue) {
 
 TEST(TrainingGraph, RefusesToFreezeNothingOrEverything) {
   const auto failure = [](const std::string& pattern) -> std::string {
-    try {
-      frozen({pattern});
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<ConfigError>("", [&] { frozen({pattern}); });
   };
   EXPECT_EQ(failure("fc.*").find("model.freeze: nothing is called 'fc.*'; there are conv1.weight"),
             0u);

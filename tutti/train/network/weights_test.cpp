@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/train/network/given_weights.h"
 
@@ -110,17 +111,12 @@ TEST(Weights, NamesOfOtherPrograms) {
   }
   EXPECT_EQ(imported({"embed_tokens.weight", "norm.weight"}), values);
   const auto refusal = [&](const std::vector<std::string>& names) -> std::string {
-    try {
-      imported(names);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<ConfigError>("", [&] { imported(names); });
   };
   const auto expect = [&](const std::vector<std::string>& names,
                           const std::vector<std::string>& parts) {
     const std::string message = refusal(names);
-    for (const std::string& part : parts) EXPECT_NE(message.find(part), message.npos) << message;
+    for (const std::string& part : parts) EXPECT_TRUE(has_text(message, part));
   };
   expect(
       {"module." + own[0], "module.norn.weight"},
@@ -288,13 +284,8 @@ TEST(Weights, WholeNumbersAreNoWeights) {
     keep::write_safetensors(
         path, std::vector<keep::TensorRef>{{"a.weight", {DType::f32, {32}, {}}, bytes},
                                            {"b.weight", b, bytes.first(b.bytes())}});
-    try {
-      weights.import_model(keep::SafetensorsFile(path));
-      ADD_FAILURE() << "accepted";
-    } catch (const IoError& error) {
-      const std::string message = error.what();
-      EXPECT_NE(message.find("'b.weight' holds whole numbers"), message.npos) << message;
-    }
+    EXPECT_TRUE(throws<IoError>({"'b.weight' holds whole numbers"},
+                                [&] { weights.import_model(keep::SafetensorsFile(path)); }));
   }
   // Counts beside them are not weights.
   keep::write_safetensors(path,
@@ -316,13 +307,9 @@ TEST(Weights, GivenOnesMustBeFinite) {
                                          {"b.weight", {DType::f32, {16}, {}}, bytes.last(64)}});
   const plan::Variables variables = two_parameters();
   Weights weights(variables, 1);
-  try {
+  EXPECT_TRUE(throws<NumericError>({"'a.weight' is not finite: the weights"}, [&] {
     read_given({.path = path.string(), .except = {}}, weights);
-    ADD_FAILURE() << "accepted";
-  } catch (const NumericError& error) {
-    const std::string message = error.what();
-    EXPECT_NE(message.find("'a.weight' is not finite: the weights"), message.npos) << message;
-  }
+  }));
   const std::vector<std::string> except{"a.*"};
   Weights others(variables, 1);
   read_given({.path = path.string(), .except = except}, others);
@@ -334,12 +321,8 @@ TEST(Weights, SaysWhatIsMissing) {
   keep::write_safetensors(path, {});
   const plan::Variables variables = two_parameters();
   Weights weights(variables, 1);
-  try {
-    weights.import_model(keep::SafetensorsFile(path));
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("'a.weight'"), std::string::npos) << error.what();
-  }
+  EXPECT_TRUE(throws<ConfigError>({"'a.weight'"},
+                                  [&] { weights.import_model(keep::SafetensorsFile(path)); }));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tutti/base/expect_text.h"
 #include "tutti/plan/plan.h"
 #include "tutti/train/network/training_graph.h"
 #include "tutti/train/settings/goal.h"
@@ -168,8 +169,7 @@ TEST(IdleKeys, LatticesOfAFolderAreNotGenerated) {
   config.data.dataset = "lattices";
   EXPECT_EQ(reason_of(config, "data.generate_train"), "");
   config.data.dir = "lattices";
-  EXPECT_NE(reason_of(config, "data.generate_train").find(", and data.dir is given"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(reason_of(config, "data.generate_train"), ", and data.dir is given"));
 }
 
 TEST(IdleKeys, MeasurementsAreKeptWhereThereAreAny) {
@@ -177,32 +177,28 @@ TEST(IdleKeys, MeasurementsAreKeptWhereThereAreAny) {
   EXPECT_EQ(reason_of(config, "plan.tuning"), "");
   config::RunConfig choices = config, layout = config;
   choices.plan.choices_from = "runs/mine";
-  EXPECT_NE(reason_of(choices, "plan.tuning").find("plan.choices_from is given"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(reason_of(choices, "plan.tuning"), "plan.choices_from is given"));
   layout.plan.layout = config::ActivationLayout::last;
-  EXPECT_NE(reason_of(layout, "plan.tuning").find("plan.layout is given"), std::string::npos);
+  EXPECT_TRUE(has_text(reason_of(layout, "plan.tuning"), "plan.layout is given"));
   config.plan.measure = false;
-  EXPECT_NE(reason_of(config, "plan.tuning").find("and plan.measure is false"), std::string::npos);
+  EXPECT_TRUE(has_text(reason_of(config, "plan.tuning"), "and plan.measure is false"));
 }
 
 TEST(IdleKeys, OnlyBf16HasKernelsOfMoreError) {
   config::RunConfig config;
   EXPECT_EQ(config.plan.bf16_error, plan::PlanOptions{}.most_error);
   config.plan.bf16_error = 3;
-  EXPECT_NE(reason_of(config, "plan.bf16_error").find("and run.precision is fp32"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(reason_of(config, "plan.bf16_error"), "and run.precision is fp32"));
   config.run.precision = config::Precision::bf16;
   EXPECT_EQ(reason_of(config, "plan.bf16_error"), "");
 }
 
 /// The reason names it even if it is the default.
 TEST(IdleKeys, AValueThatIsNoNeedIsNamed) {
-  EXPECT_NE(reason_of({}, "schedule.base_batch").find("and schedule.scale_with_batch is none"),
-            std::string::npos);
-  EXPECT_NE(reason_of({}, "optimizer.ema_from").find("and optimizer.ema is 0.0"),
-            std::string::npos);
-  EXPECT_NE(reason_of({}, "loss.mean_over").find("and loss.class_weights is not given"),
-            std::string::npos);
+  EXPECT_TRUE(
+      has_text(reason_of({}, "schedule.base_batch"), "and schedule.scale_with_batch is none"));
+  EXPECT_TRUE(has_text(reason_of({}, "optimizer.ema_from"), "and optimizer.ema is 0.0"));
+  EXPECT_TRUE(has_text(reason_of({}, "loss.mean_over"), "and loss.class_weights is not given"));
 }
 
 /// An image and a field to be learned; its samples are never read.

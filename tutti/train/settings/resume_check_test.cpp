@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 
 namespace tutti::train {
 namespace {
@@ -25,12 +26,7 @@ struct Resume {
     return check_resume("there/step_0000008", before, settings_on(data, now), anyway);
   }
   std::string refusal() const {
-    try {
-      changes();
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<ConfigError>("", [&] { changes(); });
   }
 };
 
@@ -57,20 +53,13 @@ TEST(ResumeCheck, AnotherOrderOfTheSamplesIsRefusedWithTheReason) {
   before.settings = settings_on("some images");
   config::RunSettings now = settings_on("some images");
   now[kDataOrder] = "swap-or-not";
-  try {
-    check_resume("there/step_0000008", before, now, {});
-    FAIL() << "resumed";
-  } catch (const ConfigError& error) {
-    EXPECT_NE(
-        std::string(error.what())
-            .find("data.order was a stored permutation, as in versions before the order was "
-                  "computed and is now swap-or-not; give the old value; this version has one "
-                  "order, so a "
-                  "run with the old one ends with the version that began it, or go on with the new "
-                  "with --resume-anyway data.order"),
-        std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(throws<ConfigError>(
+      {"data.order was a stored permutation, as in versions before the order was "
+       "computed and is now swap-or-not; give the old value; this version has one "
+       "order, so a "
+       "run with the old one ends with the version that began it, or go on with the new "
+       "with --resume-anyway data.order"},
+      [&] { check_resume("there/step_0000008", before, now, {}); }));
   EXPECT_EQ(check_resume("there/step_0000008", before, now, {"data.order"}).size(), 1u);
   before.settings[kDataOrder] = "swap-or-not";
   EXPECT_TRUE(check_resume("there/step_0000008", before, now, {}).empty());
@@ -117,10 +106,9 @@ TEST(ResumeCheck, EveryKeyIsEitherFixedOrMayChange) {
 TEST(ResumeCheck, OtherDataIsSaidOnce) {
   Resume resume;
   resume.data = "other images";
-  EXPECT_NE(resume.refusal().find("data.content was some images and is now other images"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(resume.refusal(), "data.content was some images and is now other images"));
   resume.now.data.generate_seed = 7;
-  EXPECT_EQ(resume.refusal().find("data.content"), std::string::npos) << resume.refusal();
+  EXPECT_FALSE(has_text(resume.refusal(), "data.content"));
   resume.anyway = {"data.generate_seed"};
   EXPECT_EQ(resume.refusal(), "");
 }
@@ -130,9 +118,7 @@ TEST(ResumeCheck, AChangedAugmentationDoesNotHideOtherImages) {
   resume.data = "other images";
   resume.now.data.transforms = {"image: flip x"};
   resume.anyway = {"data.transforms"};
-  EXPECT_NE(resume.refusal().find("data.content was some images and is now other images"),
-            std::string::npos)
-      << resume.refusal();
+  EXPECT_TRUE(has_text(resume.refusal(), "data.content was some images and is now other images"));
   resume.anyway = {"data.transforms", "data.content"};
   EXPECT_EQ(resume.refusal(), "");
 }
@@ -140,7 +126,7 @@ TEST(ResumeCheck, AChangedAugmentationDoesNotHideOtherImages) {
 TEST(ResumeCheck, ReplicasSayOnHowManyRanksTheyRun) {
   Resume resume;
   resume.now.run.replicas = 2;
-  EXPECT_NE(resume.refusal().find("on any number of ranks from 1 to"), std::string::npos);
+  EXPECT_TRUE(has_text(resume.refusal(), "on any number of ranks from 1 to"));
 }
 
 TEST(ResumeCheck, AKeyOfALaterVersionHadItsDefault) {

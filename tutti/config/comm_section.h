@@ -74,8 +74,7 @@ struct CommSection {
         .no_matter();
     t.key(&S::on_timeout, "on_timeout",
           "After that report: abort ends the job, continue waits on and reports again, each time "
-          "after "
-          "twice as long")
+          "after twice as long")
         .no_matter();
     t.key(&S::check, "check",
           "Send a checksum with every message and compare every sum among ranks, to find the rank "
@@ -96,16 +95,14 @@ struct CommSection {
         .may_change();
     t.key(&S::wire, "wire",
           "What carries messages between hosts: MPI, or the library's own TCP connections. auto: "
-          "tcp "
-          "where MPI itself would use TCP between the hosts of this job, else mpi")
+          "tcp where MPI itself would use TCP between the hosts of this job, else mpi")
         .one_of({"auto", "mpi", "tcp"})
         .no_matter();
     t.key(&S::address, "address",
           "What each host listens on for other ranks, with comm.wire = \"tcp\" and for "
           "data.cache.exchange: an interface (\"ib0\"), a network that one of its addresses is in "
           "(\"10.1.0.0/16\"), or, where all ranks are on one host, an address or a name of it. "
-          "Empty: "
-          "all its addresses")
+          "Empty: all its addresses")
         .no_matter()
         .may_differ();
     t.key(&S::selection, "selection",

@@ -69,11 +69,9 @@ struct DataSection {
         .between(0, 65536);
     t.key(&S::validation, "validation",
           "Training samples that are not trained on and judge the run instead of the test set, "
-          "which "
-          "is then used once, at the end: below 1 a fraction, from 2 on a number. 0: none. Of a "
-          "text "
-          "it is the end, and tokens are counted. Not for data sets with a validation set of their "
-          "own")
+          "which is then used once, at the end: below 1 a fraction, from 2 on a number. 0: none. "
+          "Of a text it is the end, and tokens are counted. Not for data sets with a validation "
+          "set of their own")
         .at_least(0);
     t.key(&S::split_seed, "split_seed",
           "Seed that says which samples data.validation takes, or where the seeds of neurons lie")
@@ -88,8 +86,7 @@ struct DataSection {
     t.key(&S::strict, "strict",
           "Refuse a training set that is no multiple of the global batch, or with data.shuffle = "
           "\"shard\" of nodes x a node's batch, as MLPerf's CosmoFlow does. false: what is left "
-          "over "
-          "waits for another epoch")
+          "over waits for another epoch")
         .may_change();
     t.key(&S::fields, "fields",
           "What a sample has, a line a field, as in \"image: from images\" and \"mask: from "
@@ -98,8 +95,7 @@ struct DataSection {
     t.key(&S::train_files, "train_files",
           "Training files: NumPy, HDF5, NetCDF, TIFF, TFRecord, trajectories (DCD, XTC, TRR), or "
           ".toml descriptions of raw arrays; click logs; texts and token files; also folders of "
-          "them, "
-          "and patterns such as \"train/*.h5\". Relative to data.dir")
+          "them, and patterns such as \"train/*.h5\". Relative to data.dir")
         .names_data();
     t.key(&S::validation_files, "validation_files", "Files on which training is judged, likewise")
         .names_data();
@@ -171,12 +167,10 @@ struct DataSection {
     t.key(&S::prefetch, "prefetch", "Batches kept ready: how far readers are ahead of the step")
         .between(1, 64)
         .may_change();
-    t.key(
-         &S::direct_reads, "direct_reads",
-         "Read data files past the system's cache, where the file system can (O_DIRECT), in reads "
-         "of "
-         "64 KiB and more, so that the node's memory is left to others. On a local disk it did not "
-         "pay: measure before use")
+    t.key(&S::direct_reads, "direct_reads",
+          "Read data files past the system's cache, where the file system can (O_DIRECT), in reads "
+          "of 64 KiB and more, so that the node's memory is left to others. On a local disk it did "
+          "not pay: measure before use")
         .no_matter();
     t.key(&S::generate_train, "generate_train", "Training images to generate")
         .between(1, 4294967295)
@@ -249,8 +243,7 @@ struct CacheSection {
     t.key(&S::exchange, "exchange",
           "Each training sample is kept by one of the nodes, which gives it to the others over TCP "
           "instead of their reading it from files; with data.shuffle = \"global\" alone. A node "
-          "that "
-          "cannot be reached is said, and files are read")
+          "that cannot be reached is said, and files are read")
         .no_matter();
   }
 };

@@ -102,8 +102,7 @@ struct ModelSection {
     t.key(&S::attention_dropout, "attention_dropout",
           "Probability with which training leaves a key out of what a query attends to (gpt2, "
           "transformer-base, vit; sequence-encoder and token-encoder in their layers, not in the "
-          "one "
-          "query of a whole sequence), besides model.dropout. Published GPT-2 has 0.1 of both. "
+          "one query of a whole sequence), besides model.dropout. Published GPT-2 has 0.1 of both. "
           "-1: the model's own, which is none")
         .own_or_probability();
     t.key(&S::hidden, "hidden",
@@ -123,19 +122,15 @@ struct ModelSection {
     t.key(&S::weights, "weights",
           "First weights: a .safetensors file, a checkpoint, or the folder of a run or of its "
           "checkpoints, of which the best counts, else the newest. A resume does not read it: the "
-          "file may be gone, but the key stays. Empty: "
-          "new ones")
+          "file may be gone, but the key stays. Empty: new ones")
         .path(PathKind::read);
-    t.key(
-        &S::weights_except, "weights_except",
-        "Shell patterns over names: parameters and statistics that keep their own first values, "
-        "and "
-        "tensors of model.weights that are passed over, as in [\"fc.*\"] for a last layer of other "
-        "classes");
+    t.key(&S::weights_except, "weights_except",
+          "Shell patterns over names: parameters and statistics that keep their own first values, "
+          "and tensors of model.weights that are passed over, as in [\"fc.*\"] for a last layer of "
+          "other classes");
     t.key(&S::freeze, "freeze",
           "Shell patterns over names of parameters that are not trained: they have no gradient and "
-          "no "
-          "optimizer state, and nothing is computed for them alone");
+          "no optimizer state, and nothing is computed for them alone");
     t.key(&S::lora_rank, "lora_rank",
           "LoRA beside the linear layers of model.lora_layers: products of two matrices of this "
           "rank, which alone are trained. 0: none")

@@ -77,15 +77,13 @@ struct OptimizerSection {
     t.key(
         &S::decay, "decay",
         "Weight decay of some parameters, lines as \"fc*.weight: 0.01\": a shell pattern over "
-        "names "
-        "and the value that they have instead of optimizer.weight_decay. The first line that fits "
-        "counts; optimizer.exclude goes before it");
+        "names and the value that they have instead of optimizer.weight_decay. The first line that "
+        "fits counts; optimizer.exclude goes before it");
     t.key(&S::rates, "rates",
           "Factors on the learning rate of some parameters, lines as \"fc.*: 10\", likewise");
     t.key(&S::clip_norm, "clip_norm",
           "Largest norm of the gradient, over all trained parameters: a longer one is made as "
-          "short, "
-          "times clip_norm / (norm + 1e-6) as in PyTorch's clip_grad_norm_. 0: none")
+          "short, times clip_norm / (norm + 1e-6) as in PyTorch's clip_grad_norm_. 0: none")
         .at_least(0);
     t.key(&S::clip_value, "clip_value",
           "Largest size of an element of the gradient: each is brought into [-clip_value, "

@@ -47,8 +47,7 @@ struct PlanSection {
          "Take kernels for bf16 whose results are at most so many times as far from the exact ones "
          "as those of the definition. Convolutions by Winograd are up to 1.8 times as fast: of two "
          "dimensions 1.8 times as far, of three 2.3. 1: none of them, but for those that compute "
-         "in "
-         "fp32 (`widened`)")
+         "in fp32 (`widened`)")
         .at_least(1)
         .only_with("run.precision", {"bf16"});
     t.key(&S::tuning, "tuning",

@@ -35,10 +35,9 @@ struct ScheduleSection {
     t.key(
         &S::name, "name",
         "Shape: constant; steps, times gamma at each milestone, or as schedule.factors say; "
-        "cosine; "
-        "one_cycle, up to optimizer.lr and down again; polynomial, down as (1 - progress) ^ power; "
-        "plateau, times gamma after each schedule.patience evaluations without a better metric; "
-        "inverse_sqrt, as 1 / sqrt(step) from the end of the warm-up on");
+        "cosine; one_cycle, up to optimizer.lr and down again; polynomial, down as (1 - progress) "
+        "^ power; plateau, times gamma after each schedule.patience evaluations without a better "
+        "metric; inverse_sqrt, as 1 / sqrt(step) from the end of the warm-up on");
     t.key(&S::warmup_epochs, "warmup_epochs",
           "Linear warm-up, in epochs; give this or schedule.warmup_steps")
         .at_least(0);

@@ -70,8 +70,7 @@ struct SyncSection {
         .only_with("sync.scheme");
     t.key(&S::alpha, "alpha",
           "easgd: which part of its way to the centre a replica goes at a meeting. 0: 0.9 / "
-          "replicas, "
-          "with sync.tree 0.9 / tree")
+          "replicas, with sync.tree 0.9 / tree")
         .between(0, 1)
         .only_with("sync.scheme");
     t.key(&S::tree, "tree",
@@ -105,8 +104,7 @@ struct SyncSection {
     t.key(&S::delay_compensation, "delay_compensation",
           "ps, groups, where gradients are applied one by one: lambda of g + lambda g g (w_now - "
           "w_then), which brings a gradient to the weights that it is applied to (DC-ASGD). 0: it "
-          "is "
-          "applied as it is")
+          "is applied as it is")
         .at_least(0)
         .only_with("sync.scheme");
     t.key(

@@ -57,8 +57,7 @@ struct TracingSection {
         .only_with(kDataset, {"neurons"});
     t.key(&S::seed_points, "seed_points",
           "Where `tutti infer` begins objects: peaks of the distance from edges, the farthest "
-          "first; "
-          "or a grid of the extents of tracing.deltas")
+          "first; or a grid of the extents of tracing.deltas")
         .may_change()
         .only_with(kDataset, {"neurons"});
     t.key(&S::segment_threshold, "segment_threshold",
@@ -69,15 +68,13 @@ struct TracingSection {
     t.key(&S::settle_above, "settle_above",
           "Once more than this part of a field of view reaches move_threshold, voxels that an "
           "earlier look gave less than one half do not come back to the object, in `tutti infer`. "
-          "-1: "
-          "they may")
+          "-1: they may")
         .between(-1, 1)
         .may_change()
         .only_with(kDataset, {"neurons"});
     t.key(&S::join_above, "join_above",
           "An object that would have had more than this part of what it sees of an earlier one is "
-          "the "
-          "same object, in `tutti infer`. -1: never")
+          "the same object, in `tutti infer`. -1: never")
         .between(-1, 1)
         .may_change()
         .only_with(kDataset, {"neurons"});

@@ -46,8 +46,7 @@ fs::path checkpoint_at(const fs::path& path, std::string_view key,
     const std::string name = name_in(path);
     if (name.empty())
       throw IoError(
-          fmt::format("{}: '{}' is empty: give the folder that it lies in, or a "
-                      "checkpoint in it",
+          fmt::format("{}: '{}' is empty: give the folder that it lies in, or a checkpoint in it",
                       key, path.string()));
     return path.parent_path() / name;
   }

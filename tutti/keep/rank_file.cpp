@@ -170,8 +170,7 @@ void restore_unsent(comm::Communicator& communicator, comm::SavedState& saved,
   if (dealt && communicator.rank() == 0)
     log::warn(
         "what compression had not sent was kept for other ranks, another method or other kernels: "
-        "its sum is "
-        "dealt out anew, and the run goes on otherwise than the old one would have");
+        "its sum is dealt out anew, and the run goes on otherwise than the old one would have");
 }
 
 }  // namespace tutti::keep

@@ -213,8 +213,7 @@ void SafetensorsFile::add_part(const std::filesystem::path& path) {
 void SafetensorsFile::add_parts_of_index() {
   const auto damaged = [&](const std::string& why) {
     return IoError(
-        fmt::format("{}: the index of weights in several files is damaged: {}; fetch it "
-                    "again",
+        fmt::format("{}: the index of weights in several files is damaged: {}; fetch it again",
                     path_.string(), why));
   };
   std::map<std::string, std::string> file_of;  // each tensor's file

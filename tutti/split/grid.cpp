@@ -43,9 +43,8 @@ void PartGrid::require_own_ranks(int64_t replicas) const {
   if (peers() == 1 || replicas == groups()) return;
   throw ConfigError(fmt::format(
       "{} replica(s) of {} {} take {} ranks, this job has {}: where ranks share samples, "
-      "statistics "
-      "or layers, each replica needs ranks of its own; start as many (--ranks {}), or set "
-      "run.replicas = {}",
+      "statistics or layers, each replica needs ranks of its own; start as many (--ranks {}), or "
+      "set run.replicas = {}",
       replicas, group_size(), stages_ > 1 ? "stages" : "parts", replicas * group_size(), ranks_,
       replicas * group_size(), groups()));
 }

@@ -34,8 +34,7 @@ plan::Choices read_tuning_file(const std::filesystem::path& path) {
   if (!text) {
     log::warn(
         "'{}' is no file of measured kernels, or cannot be read: it is left as it is, and what is "
-        "measured now "
-        "is not kept; name another file as plan.tuning, or remove this one",
+        "measured now is not kept; name another file as plan.tuning, or remove this one",
         path.string());
     return {};
   }

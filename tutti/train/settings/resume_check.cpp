@@ -192,8 +192,7 @@ std::vector<std::string> check_resume(const std::filesystem::path& checkpoint,
 void check_resume_anyway(const std::vector<std::string>& keys, const std::string& resume) {
   if (!keys.empty() && resume.empty())
     throw ConfigError(fmt::format(
-        "--resume-anyway {}: nothing is resumed; give --resume as well, or leave the flag "
-        "out",
+        "--resume-anyway {}: nothing is resumed; give --resume as well, or leave the flag out",
         keys.front()));
   for (const std::string& key : keys) {
     if (key != kDataContent && key != kDataOrder && key != kLibraryContent &&

@@ -37,11 +37,10 @@ TEST(ResumeCheck, WhatChangesResultsIsRefusedWithKeyValuesAndWaysOut) {
   resume.now.data.transforms = {"image: flip x"};
   EXPECT_EQ(
       resume.refusal(),
-      "checkpoint 'there/step_0000008' is of a run whose results would not go on as they "
-      "were: data.transforms was [] and is now [\"image: flip x\"]; optimizer.lr was 0.1 and is "
-      "now 0.05; give "
-      "the old values, or go on with the new with --resume-anyway data.transforms --resume-anyway "
-      "optimizer.lr");
+      "checkpoint 'there/step_0000008' is of a run whose results would not go on as they were: "
+      "data.transforms was [] and is now [\"image: flip x\"]; optimizer.lr was 0.1 and is now "
+      "0.05; give the old values, or go on with the new with --resume-anyway data.transforms "
+      "--resume-anyway optimizer.lr");
   resume.anyway = {"optimizer.lr", "data.transforms"};
   EXPECT_EQ(resume.changes(),
             (std::vector<std::string>{"data.transforms: [] -> [\"image: flip x\"]",
@@ -54,11 +53,10 @@ TEST(ResumeCheck, AnotherOrderOfTheSamplesIsRefusedWithTheReason) {
   config::RunSettings now = settings_on("some images");
   now[kDataOrder] = "swap-or-not";
   EXPECT_TRUE(throws<ConfigError>(
-      {"data.order was a stored permutation, as in versions before the order was "
-       "computed and is now swap-or-not; give the old value; this version has one "
-       "order, so a "
-       "run with the old one ends with the version that began it, or go on with the new "
-       "with --resume-anyway data.order"},
+      {"data.order was a stored permutation, as in versions before the order was computed and is "
+       "now swap-or-not; give the old value; this version has one order, so a run with the old one "
+       "ends with the version that began it, or go on with the new with --resume-anyway "
+       "data.order"},
       [&] { check_resume("there/step_0000008", before, now, {}); }));
   EXPECT_EQ(check_resume("there/step_0000008", before, now, {"data.order"}).size(), 1u);
   before.settings[kDataOrder] = "swap-or-not";

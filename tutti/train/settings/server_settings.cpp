@@ -81,8 +81,7 @@ void check_rank_servers(const config::RunConfig& config, const ServerSettings& s
     throw ConfigError(fmt::format(
         "sync.scheme = \"{}\" with {} workers takes a rank for each of {} replicas{}, this job has "
         "{} for them: --ranks {}; or a replay, in which a machine's clock says whose gradient "
-        "comes "
-        "next: tutti replay CONFIG --machine FILE --replicas {}",
+        "comes next: tutti replay CONFIG --machine FILE --replicas {}",
         config.sync.scheme, settings.together ? replicas : settings.workers(replicas), replicas,
         settings.own_ranks ? fmt::format(" beside {} for servers", server_ranks(config)) : "",
         ranks, replicas + server_ranks(config), replicas));

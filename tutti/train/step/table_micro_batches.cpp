@@ -13,8 +13,7 @@ TableMicroBatches::TableMicroBatches(const Network& network,
   if (network.shares_tables && micro_batches.replicas() % micro_batches.ranks() != 0)
     throw ConfigError(
         fmt::format("{} replicas on {} ranks: ranks that share tables go through a step together, "
-                    "so each needs "
-                    "as many replicas as the others",
+                    "so each needs as many replicas as the others",
                     micro_batches.replicas(), micro_batches.ranks()));
   for (const KeptMicroBatches& kept : network.kept) {
     kept_.emplace_back(network.training.desc(kept.input).bytes());

@@ -6,10 +6,7 @@
 #include "tutti/base/error.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/exchange/average.h"
-#include "tutti/sync/meeting_delayed.h"
-#include "tutti/sync/meeting_gossip.h"
-#include "tutti/sync/meeting_neighbours.h"
-#include "tutti/sync/meeting_tree.h"
+#include "tutti/sync/meeting_kinds.h"
 
 namespace tutti::sync {
 namespace {

@@ -1,5 +1,3 @@
-#include "tutti/sync/meeting_delayed.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,14 +18,14 @@ class Reference {
   explicit Reference(const MeetingSettings& settings) : settings_(settings) {
     for (int r = 0; r < kReplicas; ++r) weights_.push_back(start());
     anchor_ = start();
-    momentum_.assign(meeting_test::kMetFloats, 0.0);
+    momentum_.assign(kMetFloats, 0.0);
   }
 
   void step(int64_t step) {
     for (int r = 0; r < kReplicas; ++r) {
-      std::vector<float> change(meeting_test::kMetFloats, 0.0f);
-      meeting_test::take_step(step, r, change);
-      for (size_t k = 0; k < meeting_test::kMetFloats; ++k)
+      std::vector<float> change(kMetFloats, 0.0f);
+      take_step(step, r, change);
+      for (size_t k = 0; k < kMetFloats; ++k)
         weights_[static_cast<size_t>(r)][k] += static_cast<double>(change[k]);
     }
     if ((step + 1) % kEvery == 0) meet();
@@ -36,12 +34,12 @@ class Reference {
 
  private:
   static std::vector<double> start() {
-    const std::vector<float> values = meeting_test::some_values(0);
+    const std::vector<float> values = some_values(0);
     return {values.begin(), values.end()};
   }
   void meet() {
     if (!sent_.empty())
-      for (size_t k = 0; k < meeting_test::kMetFloats; ++k) {
+      for (size_t k = 0; k < kMetFloats; ++k) {
         double mean = 0;
         for (const auto& sent : sent_) mean += sent[k] / kReplicas;
         if (settings_.outer == OuterStep::none) {
@@ -75,28 +73,26 @@ TEST(DelayedMeeting, FollowsItsFormula) {
   for (const MeetingSettings& settings : both()) {
     Reference reference(settings);
     for (int64_t step = 0; step < 9; ++step) reference.step(step);
-    const meeting_test::Met met = meeting_test::run_replicas(settings, kReplicas, 1, 9);
+    const Met met = run_replicas(settings, kReplicas, 1, 9);
     for (size_t r = 0; r < kReplicas; ++r)
-      for (size_t k = 0; k < meeting_test::kMetFloats; ++k)
+      for (size_t k = 0; k < kMetFloats; ++k)
         EXPECT_NEAR(met.weights[r][k], reference.weights()[r][k], 1e-5) << r << ", " << k;
     EXPECT_EQ(met.meetings, std::vector<int64_t>{4});
   }
 }
 
 TEST(DelayedMeeting, TheFirstOneChangesNothing) {
-  const meeting_test::Met met = meeting_test::run_replicas(both().front(), kReplicas, 1, 3);
-  EXPECT_EQ(met.weights, meeting_test::never_met(kReplicas, 3));
+  const Met met = run_replicas(both().front(), kReplicas, 1, 3);
+  EXPECT_EQ(met.weights, never_met(kReplicas, 3));
 }
 
 TEST(DelayedMeeting, GoesOnWithAnAverageUnderWayOnOtherRanks) {
   for (const MeetingSettings& settings : both()) {
-    const meeting_test::Met whole = meeting_test::run_replicas(settings, kReplicas, 1, 8);
+    const Met whole = run_replicas(settings, kReplicas, 1, 8);
     for (int64_t cut = 1; cut < 8; ++cut)
       for (const auto& [before, after] : {std::pair{1, 3}, std::pair{2, 1}}) {
-        const meeting_test::Met first =
-            meeting_test::run_replicas(settings, kReplicas, before, cut);
-        const meeting_test::Met rest = meeting_test::run_replicas(
-            settings, kReplicas, after, 8, {}, meeting_test::take_step, &first, cut);
+        const Met first = run_replicas(settings, kReplicas, before, cut);
+        const Met rest = run_replicas(settings, kReplicas, after, 8, {}, take_step, &first, cut);
         EXPECT_EQ(whole.weights, rest.weights) << cut << ", " << before << " and " << after;
         EXPECT_EQ(whole.model, rest.model) << cut;
         EXPECT_EQ(whole.shared, rest.shared) << cut;

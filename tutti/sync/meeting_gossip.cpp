@@ -1,4 +1,4 @@
-#include "tutti/sync/meeting_gossip.h"
+#include "tutti/sync/meeting_kinds.h"
 
 #include <algorithm>
 #include <exception>

@@ -50,7 +50,7 @@ TEST(Gossip, SharesOfAllAndOfWhatIsUnderWaySumToOne) {
   int under_way = 0;
   for (const int64_t steps : {0, 1, 2, 5, 40})
     for (const int ranks : {1, 3}) {
-      const meeting_test::Met met = meeting_test::run_replicas(gossip_of(0.4), 6, ranks, steps);
+      const Met met = run_replicas(gossip_of(0.4), 6, ranks, steps);
       const Shares shares = shares_of(met.saved);
       EXPECT_DOUBLE_EQ(shares.kept + shares.sent, 1) << steps << " steps";
       under_way += shares.under_way;
@@ -62,16 +62,13 @@ TEST(Gossip, KeepsTheSumOfWeightsBySharesWhereNobodySteps) {
   // After one step all differ; then they only exchange weights, and approach that sum.
   constexpr int kReplicas = 4;
   const auto first_alone = [](int64_t step, int replica, std::span<float> weights) {
-    if (step == 0) meeting_test::take_step(step, replica, weights);
+    if (step == 0) take_step(step, replica, weights);
   };
-  const meeting_test::Met early =
-      meeting_test::run_replicas(gossip_of(0.5), kReplicas, 2, 1, {}, first_alone);
-  const meeting_test::Met late =
-      meeting_test::run_replicas(gossip_of(0.5), kReplicas, 2, 60, {}, first_alone);
-  meeting_test::expect_close(meeting_test::mean_of(early.weights), early.model);
-  meeting_test::expect_close(meeting_test::mean_of(early.weights), late.model);
-  for (const auto& weights : late.weights)
-    meeting_test::expect_close(meeting_test::mean_of(early.weights), weights);
+  const Met early = run_replicas(gossip_of(0.5), kReplicas, 2, 1, {}, first_alone);
+  const Met late = run_replicas(gossip_of(0.5), kReplicas, 2, 60, {}, first_alone);
+  expect_close(mean_of(early.weights), early.model);
+  expect_close(mean_of(early.weights), late.model);
+  for (const auto& weights : late.weights) expect_close(mean_of(early.weights), weights);
 }
 
 TEST(Gossip, EveryRankCountsTheArrivalsOfAll) {
@@ -88,7 +85,7 @@ TEST(Gossip, EveryRankCountsTheArrivalsOfAll) {
   for (int64_t step = 0; step < steps - 1; ++step) arrived += sent_after(step);
   ASSERT_GT(arrived, 0);
   for (const int ranks : {1, 3}) {
-    const meeting_test::Met met = meeting_test::run_replicas(settings, kReplicas, ranks, steps);
+    const Met met = run_replicas(settings, kReplicas, ranks, steps);
     EXPECT_EQ(met.meetings, std::vector<int64_t>(static_cast<size_t>(ranks), arrived));
     EXPECT_GT(met.moved_of, 0) << "of the last that has arrived";
   }
@@ -106,13 +103,12 @@ TEST(Gossip, WeightsThatAreTooLongForAMessageAreAnErrorAtTheStart) {
 
 TEST(Gossip, GoesOnWithMessagesUnderWayOnOtherRanks) {
   const MeetingSettings settings = gossip_of(0.7);
-  const meeting_test::Met whole = meeting_test::run_replicas(settings, 5, 1, 12);
+  const Met whole = run_replicas(settings, 5, 1, 12);
   for (const int64_t cut : {1, 4, 7})
     for (const auto& [before, after] : {std::pair{2, 3}, std::pair{1, 2}, std::pair{5, 1}}) {
-      const meeting_test::Met first = meeting_test::run_replicas(settings, 5, before, cut);
+      const Met first = run_replicas(settings, 5, before, cut);
       EXPECT_GT(shares_of(first.saved).under_way, 0);
-      const meeting_test::Met rest = meeting_test::run_replicas(
-          settings, 5, after, 12, {}, meeting_test::take_step, &first, cut);
+      const Met rest = run_replicas(settings, 5, after, 12, {}, take_step, &first, cut);
       EXPECT_EQ(whole.weights, rest.weights) << cut << ", " << before << " and " << after;
       EXPECT_EQ(whole.saved, rest.saved);
       EXPECT_EQ(whole.model, rest.model);

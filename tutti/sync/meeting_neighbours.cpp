@@ -1,4 +1,4 @@
-#include "tutti/sync/meeting_neighbours.h"
+#include "tutti/sync/meeting_kinds.h"
 
 #include <algorithm>
 #include <bit>

@@ -37,11 +37,10 @@ const std::vector<MeetingSettings>& every_kind() {
 TEST(Meeting, HasTheSameBitsOnAnyNumberOfRanks) {
   for (size_t kind = 0; kind < every_kind().size(); ++kind)
     for (const int replicas : {4, 6}) {
-      const meeting_test::Met one = meeting_test::run_replicas(every_kind()[kind], replicas, 1, 9);
+      const Met one = run_replicas(every_kind()[kind], replicas, 1, 9);
       EXPECT_EQ(one.bytes, 0) << "kind " << kind;
       for (const int ranks : {2, 3, 4}) {
-        const meeting_test::Met more =
-            meeting_test::run_replicas(every_kind()[kind], replicas, ranks, 9);
+        const Met more = run_replicas(every_kind()[kind], replicas, ranks, 9);
         EXPECT_EQ(one.weights, more.weights) << "kind " << kind << ", " << ranks << " ranks";
         EXPECT_EQ(one.states, more.states) << "kind " << kind << ", " << ranks << " ranks";
         EXPECT_EQ(one.model, more.model) << "kind " << kind << ", " << ranks << " ranks";
@@ -52,56 +51,50 @@ TEST(Meeting, HasTheSameBitsOnAnyNumberOfRanks) {
 }
 
 TEST(Meeting, OfAllKeepsTheMeanAndLeavesAllAlike) {
-  const meeting_test::Met met = meeting_test::run_replicas(
-      {.every = 5}, 4, 2, 10, [](int64_t step, const meeting_test::Values& weights) {
-        EXPECT_EQ(weights[0] == weights[3], (step + 1) % 5 == 0) << "step " << step;
-      });
-  meeting_test::expect_close(meeting_test::mean_of(meeting_test::never_met(4, 10)), met.weights[2]);
+  const Met met = run_replicas({.every = 5}, 4, 2, 10, [](int64_t step, const Values& weights) {
+    EXPECT_EQ(weights[0] == weights[3], (step + 1) % 5 == 0) << "step " << step;
+  });
+  expect_close(mean_of(never_met(4, 10)), met.weights[2]);
   EXPECT_EQ(met.model, met.weights[0]);
-  EXPECT_EQ(met.states[2], meeting_test::some_values(2)) << "kept";
+  EXPECT_EQ(met.states[2], some_values(2)) << "kept";
 }
 
 TEST(Meeting, TreatsTheStateAsItIsTold) {
-  const meeting_test::Met average =
-      meeting_test::run_replicas({.every = 1, .state = MetState::average}, 4, 2, 1);
-  meeting_test::Values states;
-  for (int r = 0; r < 4; ++r) states.push_back(meeting_test::some_values(r));
-  meeting_test::expect_close(meeting_test::mean_of(states), average.states[1]);
-  const meeting_test::Met reset =
-      meeting_test::run_replicas({.every = 1, .state = MetState::reset}, 4, 2, 1);
-  EXPECT_EQ(reset.states[3], std::vector<float>(meeting_test::kMetFloats, 0.0f));
+  const Met average = run_replicas({.every = 1, .state = MetState::average}, 4, 2, 1);
+  Values states;
+  for (int r = 0; r < 4; ++r) states.push_back(some_values(r));
+  expect_close(mean_of(states), average.states[1]);
+  const Met reset = run_replicas({.every = 1, .state = MetState::reset}, 4, 2, 1);
+  EXPECT_EQ(reset.states[3], std::vector<float>(kMetFloats, 0.0f));
 }
 
 TEST(Meeting, OfTheFirstStepsIsAtEachOfThem) {
-  meeting_test::run_replicas(
-      {.every = 4, .first_steps = 2}, 3, 1, 8,
-      [](int64_t step, const meeting_test::Values& weights) {
-        EXPECT_EQ(weights[0] == weights[2], step < 2 || step == 3 || step == 7) << "step " << step;
-      });
+  run_replicas({.every = 4, .first_steps = 2}, 3, 1, 8, [](int64_t step, const Values& weights) {
+    EXPECT_EQ(weights[0] == weights[2], step < 2 || step == 3 || step == 7) << "step " << step;
+  });
 }
 
 TEST(Meeting, OfFragmentsIsOncePerRoundOfEach) {
   // Three fragments of 80 floats, bounds at multiples of 16: [0, 16), [16, 48), [48, 80).
   const MeetingSettings settings{.every = 6, .fragments = 3};
-  meeting_test::run_replicas(settings, 2, 1, 12,
-                             [](int64_t step, const meeting_test::Values& weights) {
-                               const auto same = [&](size_t begin, size_t end) {
-                                 return std::equal(weights[0].begin() + static_cast<long>(begin),
-                                                   weights[0].begin() + static_cast<long>(end),
-                                                   weights[1].begin() + static_cast<long>(begin));
-                               };
-                               EXPECT_EQ(same(0, 16), (step + 1) % 6 == 0) << step;
-                               EXPECT_EQ(same(16, 48), (step + 1 + 2) % 6 == 0) << step;
-                               EXPECT_EQ(same(48, 80), (step + 1 + 4) % 6 == 0) << step;
-                             });
+  run_replicas(settings, 2, 1, 12, [](int64_t step, const Values& weights) {
+    const auto same = [&](size_t begin, size_t end) {
+      return std::equal(weights[0].begin() + static_cast<long>(begin),
+                        weights[0].begin() + static_cast<long>(end),
+                        weights[1].begin() + static_cast<long>(begin));
+    };
+    EXPECT_EQ(same(0, 16), (step + 1) % 6 == 0) << step;
+    EXPECT_EQ(same(16, 48), (step + 1 + 2) % 6 == 0) << step;
+    EXPECT_EQ(same(48, 80), (step + 1 + 4) % 6 == 0) << step;
+  });
 }
 
 TEST(Meeting, OuterStepsOfNoMomentumAreTheAverage) {
-  const meeting_test::Met plain = meeting_test::run_replicas({.every = 2}, 4, 1, 6);
+  const Met plain = run_replicas({.every = 2}, 4, 1, 6);
   for (const OuterStep outer : {OuterStep::momentum, OuterStep::nesterov}) {
-    const meeting_test::Met met = meeting_test::run_replicas(
-        {.every = 2, .outer = outer, .outer_lr = 1, .outer_momentum = 0}, 4, 1, 6);
-    for (size_t k = 0; k < meeting_test::kMetFloats; ++k)
+    const Met met =
+        run_replicas({.every = 2, .outer = outer, .outer_lr = 1, .outer_momentum = 0}, 4, 1, 6);
+    for (size_t k = 0; k < kMetFloats; ++k)
       EXPECT_NEAR(met.weights[1][k], plain.weights[1][k], 1e-6) << k;
   }
 }
@@ -113,9 +106,9 @@ TEST(Meeting, OuterStepsFollowTheirFormulas) {
                                    .outer_lr = 0.7,
                                    .outer_momentum = 0.5};
     comm::run_ranks(1, [&](comm::Communicator& communicator) {
-      const auto meeting = make_meeting(settings, communicator, exchange::ReplicaMap(1, 1, 0),
-                                        meeting_test::kMetFloats);
-      std::vector<float> weights(meeting_test::kMetFloats, 2.0f);
+      const auto meeting =
+          make_meeting(settings, communicator, exchange::ReplicaMap(1, 1, 0), kMetFloats);
+      std::vector<float> weights(kMetFloats, 2.0f);
       const std::vector<ReplicaValues> local{{weights.data(), {}}};
       meeting->begin(local, false);
       double w = 2, u = 0;
@@ -131,18 +124,17 @@ TEST(Meeting, OuterStepsFollowTheirFormulas) {
 }
 
 TEST(Meeting, AtACentreConservesTheSumOfAllAndTheCentre) {
-  std::vector<double> all(meeting_test::kMetFloats);
-  const meeting_test::Values alone = meeting_test::never_met(4, 8);
-  const std::vector<float> center = meeting_test::some_values(0);
-  for (size_t k = 0; k < meeting_test::kMetFloats; ++k) {
+  std::vector<double> all(kMetFloats);
+  const Values alone = never_met(4, 8);
+  const std::vector<float> center = some_values(0);
+  for (size_t k = 0; k < kMetFloats; ++k) {
     all[k] = static_cast<double>(center[k]);
     for (const auto& one : alone) all[k] += static_cast<double>(one[k]);
   }
-  const meeting_test::Met met =
-      meeting_test::run_replicas({.kind = MeetingKind::elastic, .every = 2}, 4, 2, 8);
+  const Met met = run_replicas({.kind = MeetingKind::elastic, .every = 2}, 4, 2, 8);
   EXPECT_EQ(met.model, met.shared.at("center"));
   EXPECT_NE(met.model, center);
-  for (size_t k = 0; k < meeting_test::kMetFloats; ++k) {
+  for (size_t k = 0; k < kMetFloats; ++k) {
     double sum = static_cast<double>(met.model[k]);
     for (const auto& one : met.weights) sum += static_cast<double>(one[k]);
     EXPECT_NEAR(sum, all[k], 1e-5) << k;
@@ -152,18 +144,17 @@ TEST(Meeting, AtACentreConservesTheSumOfAllAndTheCentre) {
 TEST(Meeting, OfNeighboursKeepsTheMean) {
   for (const MixingGraph graph : {MixingGraph::ring, MixingGraph::torus, MixingGraph::exponential})
     for (const int replicas : {1, 2, 3, 6}) {
-      const meeting_test::Met met = meeting_test::run_replicas(
-          {.kind = MeetingKind::neighbours, .graph = graph}, replicas, 1, 7);
-      const std::vector<double> mean = meeting_test::mean_of(met.weights),
-                                expected =
-                                    meeting_test::mean_of(meeting_test::never_met(replicas, 7));
-      for (size_t k = 0; k < meeting_test::kMetFloats; ++k) EXPECT_NEAR(mean[k], expected[k], 2e-6);
+      const Met met =
+          run_replicas({.kind = MeetingKind::neighbours, .graph = graph}, replicas, 1, 7);
+      const std::vector<double> mean = mean_of(met.weights),
+                                expected = mean_of(never_met(replicas, 7));
+      for (size_t k = 0; k < kMetFloats; ++k) EXPECT_NEAR(mean[k], expected[k], 2e-6);
     }
 }
 
 TEST(Meeting, NeverIsIndependentRuns) {
-  const meeting_test::Met met = meeting_test::run_replicas({.kind = MeetingKind::never}, 3, 2, 5);
-  EXPECT_EQ(met.weights, meeting_test::never_met(3, 5));
+  const Met met = run_replicas({.kind = MeetingKind::never}, 3, 2, 5);
+  EXPECT_EQ(met.weights, never_met(3, 5));
   EXPECT_EQ(met.model, met.weights[0]);
 }
 

@@ -31,14 +31,14 @@ TEST(TreeMeeting, ConservesTheSumOfAllReplicasAndCentres) {
   // first weights.
   constexpr int kReplicas = 6;
   for (const int ranks : {1, 3}) {
-    const meeting_test::Met met = meeting_test::run_replicas(tree_of(2, 1, 3), kReplicas, ranks, 9);
-    const meeting_test::Values alone = meeting_test::never_met(kReplicas, 9);
-    const std::vector<float> first = meeting_test::some_values(0);
+    const Met met = run_replicas(tree_of(2, 1, 3), kReplicas, ranks, 9);
+    const Values alone = never_met(kReplicas, 9);
+    const std::vector<float> first = some_values(0);
     const CenterTree tree(kReplicas, 2);
     int centers = 0;
     for (int level = 1; level <= tree.levels(); ++level) centers += tree.nodes(level);
     ASSERT_EQ(centers, 6);
-    for (size_t k = 0; k < meeting_test::kMetFloats; ++k) {
+    for (size_t k = 0; k < kMetFloats; ++k) {
       double expected = centers * static_cast<double>(first[k]), sum = 0;
       for (const auto& one : alone) expected += static_cast<double>(one[k]);
       for (const auto& one : met.weights) sum += static_cast<double>(one[k]);
@@ -57,9 +57,8 @@ TEST(TreeMeeting, OfAllAtOneCentreIsEasgd) {
   MeetingSettings flat{.kind = MeetingKind::elastic, .every = 2, .alpha = 0.2};
   MeetingSettings tree = tree_of(4, 2, 2);
   tree.alpha = 0.2;
-  const meeting_test::Met one = meeting_test::run_replicas(flat, 4, 2, 8),
-                          other = meeting_test::run_replicas(tree, 4, 2, 8);
-  for (size_t k = 0; k < meeting_test::kMetFloats; ++k) {
+  const Met one = run_replicas(flat, 4, 2, 8), other = run_replicas(tree, 4, 2, 8);
+  for (size_t k = 0; k < kMetFloats; ++k) {
     EXPECT_NEAR(one.model[k], other.model[k], 1e-6);
     EXPECT_NEAR(one.weights[3][k], other.weights[3][k], 1e-6);
   }
@@ -67,17 +66,16 @@ TEST(TreeMeeting, OfAllAtOneCentreIsEasgd) {
 
 TEST(TreeMeeting, CentresMeetLessOftenThanReplicas) {
   // After 2 steps the pairs have met, but the centres have not: the top is unchanged.
-  const meeting_test::Met early = meeting_test::run_replicas(tree_of(2, 1, 4), 4, 1, 2);
-  EXPECT_EQ(early.model, meeting_test::some_values(0));
-  EXPECT_NE(early.own.at("center1").at(0), meeting_test::some_values(0));
-  EXPECT_NE(meeting_test::run_replicas(tree_of(2, 1, 4), 4, 1, 4).model,
-            meeting_test::some_values(0));
+  const Met early = run_replicas(tree_of(2, 1, 4), 4, 1, 2);
+  EXPECT_EQ(early.model, some_values(0));
+  EXPECT_NE(early.own.at("center1").at(0), some_values(0));
+  EXPECT_NE(run_replicas(tree_of(2, 1, 4), 4, 1, 4).model, some_values(0));
 }
 
 TEST(TreeMeeting, WhatWouldSwingIsAnError) {
   MeetingSettings settings = tree_of(2, 1, 1);
   settings.alpha = 0.7;
-  EXPECT_THROW(meeting_test::run_replicas(settings, 4, 1, 1), ConfigError);
+  EXPECT_THROW(run_replicas(settings, 4, 1, 1), ConfigError);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tutti/sync/served_parts.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "tutti/base/error.h"
 
@@ -36,6 +37,21 @@ std::vector<ServedPart> deal_to_servers(const exchange::BucketLayout& layout, in
         "(sync.servers, sync.server_ranks) or smaller buckets (comm.bucket_bytes)",
         none - bytes.begin(), servers, layout.buckets.size()));
   return parts;
+}
+
+void ServedCounts::add_gradients(int64_t stale, int64_t count) {
+  const auto at = static_cast<size_t>(stale);
+  if (staleness.size() <= at) staleness.resize(at + 1);
+  staleness[at] += count;
+}
+
+double ServedCounts::stale_mean() const {
+  double sum = 0, count = 0;
+  for (size_t n = 0; n < staleness.size(); ++n) {
+    sum += static_cast<double>(n) * static_cast<double>(staleness[n]);
+    count += static_cast<double>(staleness[n]);
+  }
+  return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace tutti::sync

@@ -1,6 +1,9 @@
 #pragma once
-// Assigns parts of the weights to servers, where servers are ranks, and names the workers.
+// What servers of weights and their workers share: each server's parts of the weights, where
+// servers are ranks, the messages between them, and counts of their work.
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "tutti/exchange/bucket.h"
@@ -37,5 +40,24 @@ inline constexpr int kAsk = 2 * kMostParts, kGrant = kAsk + 1, kWish = kGrant + 
 constexpr int gradient(size_t part) { return 2 * static_cast<int>(part); }
 constexpr int weights(size_t part) { return gradient(part) + 1; }
 }  // namespace served_tags
+
+/// Returns the bytes of a value that is sent as it lies in memory.
+template <class T>
+std::span<std::byte> bytes_of_value(T& value) {
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+
+/// Counted since the last take_counts().
+struct ServedCounts {
+  int64_t updates = 0;
+  int64_t version = 0;                  ///< updates over the whole run
+  int64_t dropped = 0;                  ///< gradients that came too late for a quorum
+  double bytes = 0;                     ///< sent between workers and servers
+  std::vector<int64_t> staleness = {};  ///< [n]: gradients that came n updates after their weights
+  int64_t spread = 0;  ///< most versions between a worker's oldest weights and the servers'
+
+  void add_gradients(int64_t stale, int64_t count = 1);
+  double stale_mean() const;  ///< NaN if there are none
+};
 
 }  // namespace tutti::sync

@@ -1,7 +1,6 @@
 #include "tutti/sync/server_clock.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -10,15 +9,6 @@
 #include "tutti/sync/virtual_clock.h"
 
 namespace tutti::sync {
-
-double ServerCounts::stale_mean() const {
-  double sum = 0, count = 0;
-  for (size_t n = 0; n < staleness.size(); ++n) {
-    sum += static_cast<double>(n) * static_cast<double>(staleness[n]);
-    count += static_cast<double>(staleness[n]);
-  }
-  return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
-}
 
 ServerClock::ServerClock(ServerClockSpec spec)
     : spec_(std::move(spec)), part_bytes_(static_cast<size_t>(spec_.servers)),
@@ -230,13 +220,13 @@ void ServerClock::count(const ArrivedGradient& arrived) {
   counts_.dropped += arrived.dropped;
   for (const Worker& worker : workers_)
     if (!worker.waits) counts_.spread = std::max(counts_.spread, version_ - worker.version);
-  if (arrived.dropped) return;
-  const auto stale = static_cast<size_t>(arrived.version - arrived.read);
-  if (counts_.staleness.size() <= stale) counts_.staleness.resize(stale + 1);
-  ++counts_.staleness[stale];
+  if (!arrived.dropped) counts_.add_gradients(arrived.version - arrived.read);
 }
 
-ServerCounts ServerClock::take_counts() { return std::exchange(counts_, {}); }
+ServedCounts ServerClock::take_counts() {
+  counts_.version = version_;
+  return std::exchange(counts_, {});
+}
 
 double ServerClock::take_waited() { return std::exchange(waited_, 0); }
 

@@ -21,6 +21,7 @@
 
 #include "tutti/comm/cost/machine.h"
 #include "tutti/exchange/bucket.h"
+#include "tutti/sync/served_parts.h"
 
 namespace tutti::sync {
 
@@ -51,16 +52,6 @@ struct ArrivedGradient {
   std::vector<int> served;  ///< workers that then take the servers' weights; at a meeting all
 };
 
-/// Events since the last take_counts().
-struct ServerCounts {
-  int64_t updates = 0, dropped = 0;
-  double bytes = 0;                     ///< sent by workers and servers
-  std::vector<int64_t> staleness = {};  ///< [n]: gradients that came n updates after their weights
-  int64_t spread = 0;  ///< most versions between a worker's oldest weights and the servers'
-
-  double stale_mean() const;  ///< NaN if there are none
-};
-
 /// Not thread-safe.
 class ServerClock {
  public:
@@ -84,7 +75,7 @@ class ServerClock {
   /// Returns the mean seconds that a device spent between its steps since the last call: waiting
   /// for others, for messages, for servers.
   double take_waited();
-  ServerCounts take_counts();
+  ServedCounts take_counts();
 
   /// Returns all of the above that is needed to continue, as numbers, except the results of the two
   /// take_ functions.
@@ -138,7 +129,7 @@ class ServerClock {
   std::vector<Worker> workers_;
   std::vector<Link> nodes_, servers_;
   double now_ = 0, waited_ = 0;
-  ServerCounts counts_;
+  ServedCounts counts_;
   int64_t version_ = 0;
   int64_t tickets_ = 0;  // remaining in the round
   int taken_ = 0;        // gradients of the current quorum

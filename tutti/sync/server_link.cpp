@@ -8,14 +8,6 @@
 #include "tutti/base/error.h"
 
 namespace tutti::sync {
-namespace {
-
-template <class T>
-std::span<std::byte> bytes_of_reply(T& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
-
-}  // namespace
 
 ServerLink::ServerLink(comm::Communicator& communicator, Spec spec,
                        const exchange::BucketLayout& layout)
@@ -54,12 +46,12 @@ ServerLink::ServerLink(comm::Communicator& communicator, Spec spec,
       asks_[s] = communicator.plan_send({.name = "question to a server",
                                          .peer = spec_.ranks.servers[s],
                                          .tag = served_tags::kAsk,
-                                         .data = bytes_of_reply(ask_)});
+                                         .data = bytes_of_value(ask_)});
   if (is_here(0)) return;
   grants_ = communicator.plan_receive({.name = "ticket of a gradient",
                                        .peer = spec_.ranks.servers[0],
                                        .tag = served_tags::kGrant,
-                                       .data = bytes_of_reply(grant_),
+                                       .data = bytes_of_value(grant_),
                                        .patient = true});
   grants_->start();
 }

@@ -20,7 +20,7 @@ void WeightServer::plan_verdicts(const exchange::BucketLayout& layout) {
     const comm::MessageSpec message{.name = "verdict on a gradient",
                                     .peer = dealer_ ? servers[f + 1] : servers.front(),
                                     .tag = served_tags::kVerdict,
-                                    .data = std::as_writable_bytes(std::span(&follower.verdict, 1)),
+                                    .data = bytes_of_value(follower.verdict),
                                     .patient = true};
     follower.message =
         dealer_ ? communicator().plan_send(message) : communicator().plan_receive(message);
@@ -99,8 +99,7 @@ void WeightServer::apply_step() {
     sums[static_cast<size_t>(part.bucket)] = sum_of(0, step_.size(), part.bucket, part.range);
   }
   update({.number = version_, .stale = 0, .buckets = sums, .then = nullptr});
-  counts_.staleness.resize(std::max<size_t>(counts_.staleness.size(), 1));
-  counts_.staleness.front() += std::ssize(step_);
+  counts_.add_gradients(0, std::ssize(step_));
   for (const Held& held : step_) release(*held.worker);
   step_.clear();
 }

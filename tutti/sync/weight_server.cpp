@@ -10,11 +10,6 @@
 namespace tutti::sync {
 namespace {
 
-template <class T>
-std::span<std::byte> bytes_of(T& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
-
 /// Whether all messages are complete.
 bool all_there(const std::vector<std::unique_ptr<comm::MessageOperation>>& messages) {
   return std::ranges::all_of(messages, [](const auto& message) { return message->test(); });
@@ -74,13 +69,13 @@ void WeightServer::plan(Worker& worker, const exchange::BucketLayout& layout) {
   worker.asks = communicator().plan_receive({.name = "question to a server",
                                              .peer = worker.rank,
                                              .tag = served_tags::kAsk,
-                                             .data = bytes_of(worker.ask)});
+                                             .data = bytes_of_value(worker.ask)});
   worker.asks->start();
   if (spec_.server == 0)
     worker.grants = communicator().plan_send({.name = "ticket of a gradient",
                                               .peer = worker.rank,
                                               .tag = served_tags::kGrant,
-                                              .data = bytes_of(worker.grant)});
+                                              .data = bytes_of_value(worker.grant)});
 }
 
 void WeightServer::plan_wishes() {
@@ -91,7 +86,7 @@ void WeightServer::plan_wishes() {
       return comm::MessageSpec{.name = "a server's wish to stop",
                                .peer = peer,
                                .tag = served_tags::kWish,
-                               .data = bytes_of(wish_)};
+                               .data = bytes_of_value(wish_)};
     };
     if (spec_.server == 0) {
       wishes_.push_back(communicator().plan_receive(message(servers[s])));
@@ -169,14 +164,13 @@ void WeightServer::apply_gradients() {
   for (Worker& worker : workers_) {
     if (!gradient_there(worker)) continue;
     decode(worker);
-    const auto stale = static_cast<size_t>(version_ - worker.version);
+    const int64_t stale = version_ - worker.version;
     update({.number = version_,
-            .stale = version_ - worker.version,
+            .stale = stale,
             .buckets = worker.buckets,
             .then = is_here(worker) ? here_.parameters : worker.weights.data()});
     if (dealer_) (void)dealer_->arrived(static_cast<int>(&worker - workers_.data()));
-    if (counts_.staleness.size() <= stale) counts_.staleness.resize(stale + 1);
-    ++counts_.staleness[stale];
+    counts_.add_gradients(stale);
     release(worker);
   }
 }

@@ -79,17 +79,6 @@ class ServedWeights {
   virtual void apply(const ServedUpdate& update) = 0;
 };
 
-/// Counted since the last take_counts().
-struct ServedCounts {
-  int64_t updates = 0;
-  int64_t version = 0;                  ///< updates over the whole run
-  int64_t dropped = 0;                  ///< gradients that came too late for a quorum
-  double bytes = 0;                     ///< gradients from and weights to other ranks
-  std::vector<int64_t> staleness = {};  ///< [n]: gradients that came n updates after their weights
-  int64_t spread =
-      0;  ///< the most versions that a worker's weights were behind when a gradient was applied
-};
-
 class WeightServer final : public comm::Operation {
  public:
   struct Spec {

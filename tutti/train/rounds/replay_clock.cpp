@@ -109,8 +109,7 @@ class TogetherClock final : public ReplayClock {
   double seconds() const override { return clock_.seconds(); }
   keep::TensorRef state() const override { return export_clock(clock_); }
   void report(int64_t step, trace::RunRecord* record) override {
-    report_servers(servers_line(clock_, clock_.take_counts(), step, spec_.steps_per_epoch), false,
-                   record);
+    report_servers(spec_, clock_.take_counts(), step, record);
   }
 
  private:
@@ -184,23 +183,20 @@ std::unique_ptr<ReplayClock> make_replay_clock(const RoundsSpec& spec) {
   return std::make_unique<CollectiveClock>(spec);
 }
 
-trace::ServersRecord servers_line(const sync::ServerClock& clock, const sync::ServerCounts& counts,
-                                  int64_t step, int64_t steps_per_epoch) {
-  return {.epoch = step / steps_per_epoch,
-          .step = step,
-          .updates = counts.updates,
-          .version = clock.version(),
-          .dropped = counts.dropped,
-          .bytes = counts.bytes,
-          .stale_mean = counts.stale_mean(),
-          .stale_most = std::ssize(counts.staleness) - 1,
-          .staleness = counts.staleness,
-          .spread = counts.spread};
-}
-
-void report_servers(trace::ServersRecord line, bool one_by_one, trace::RunRecord* record) {
+void report_servers(const RoundsSpec& spec, const sync::ServedCounts& counts, int64_t step,
+                    trace::RunRecord* record) {
   if (!record) return;
-  if (one_by_one)
+  const trace::ServersRecord line{.epoch = step / spec.steps_per_epoch,
+                                  .step = step,
+                                  .updates = counts.updates,
+                                  .version = counts.version,
+                                  .dropped = counts.dropped,
+                                  .bytes = counts.bytes,
+                                  .stale_mean = counts.stale_mean(),
+                                  .stale_most = std::ssize(counts.staleness) - 1,
+                                  .staleness = counts.staleness,
+                                  .spread = counts.spread};
+  if (applied_one_by_one(spec.config, spec.replicas.replicas()))
     log::info(
         "{} gradients applied, {:.2f} updates after their weights in the mean and {} at most; "
         "{:.1f} MiB sent; workers have weights of the last {} versions",
@@ -209,7 +205,7 @@ void report_servers(trace::ServersRecord line, bool one_by_one, trace::RunRecord
     log::info(
         "{} of {} gradients came too late for their step, and were dropped", line.dropped,
         line.dropped + std::accumulate(line.staleness.begin(), line.staleness.end(), int64_t{0}));
-  record->append(std::move(line));
+  record->append(line);
 }
 
 }  // namespace tutti::train

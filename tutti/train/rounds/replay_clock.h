@@ -51,10 +51,8 @@ void warn_of_new_workers(int64_t step);
 keep::TensorRef export_clock(const sync::ServerClock& clock);
 bool import_clock(const keep::SafetensorsFile& file, sync::ServerClock& clock);
 
-/// Returns the record's line on an epoch's gradients, by that clock.
-trace::ServersRecord servers_line(const sync::ServerClock& clock, const sync::ServerCounts& counts,
-                                  int64_t step, int64_t steps_per_epoch);
-/// Writes a line to the log and the record. `one_by_one`: gradients were applied one by one.
-void report_servers(trace::ServersRecord line, bool one_by_one, trace::RunRecord* record);
+/// Writes the counts of the gradients up to `step` to the log and the record, if there is one.
+void report_servers(const RoundsSpec& spec, const sync::ServedCounts& counts, int64_t step,
+                    trace::RunRecord* record);
 
 }  // namespace tutti::train

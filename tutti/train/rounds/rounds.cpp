@@ -1,8 +1,7 @@
 #include "tutti/train/rounds/rounds.h"
 
-#include "tutti/train/rounds/apart.h"
-#include "tutti/train/rounds/served_by_ranks.h"
-#include "tutti/train/rounds/served_replay.h"
+#include "tutti/train/rounds/every_step.h"
+#include "tutti/train/rounds/rounds_kinds.h"
 #include "tutti/train/settings/sync_scheme.h"
 
 namespace tutti::train {
@@ -21,11 +20,11 @@ std::unique_ptr<Rounds> make_rounds(const RoundsSpec& spec) {
   switch (rounds_kind(config, spec.devices, spec.replicas.replicas(), spec.machine != nullptr)) {
     case RoundsKind::every_step: break;
     case RoundsKind::apart:
-      return std::make_unique<Apart>(spec, *meeting_settings(config, spec.steps_per_epoch));
+      return make_apart(spec, *meeting_settings(config, spec.steps_per_epoch));
     case RoundsKind::served_replay:
-      return std::make_unique<ServedReplay>(spec, *served_settings(config, spec.devices));
+      return make_served_replay(spec, *served_settings(config, spec.devices));
     case RoundsKind::served_by_ranks:
-      return std::make_unique<ServedByRanks>(spec, *served_settings(config, spec.devices));
+      return make_served_by_ranks(spec, *served_settings(config, spec.devices));
   }
   return std::make_unique<EveryStep>(spec);
 }

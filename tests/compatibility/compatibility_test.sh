@@ -17,14 +17,12 @@ resolves() {
 
 # collects CODE NAME: into a study of this name, whose exit code is CODE, the records of all runs
 collects() {
-  local record code count=0
+  local record count=0
   for record in runs/*/record.jsonl; do
     mkdir -p "$2/runs/n0002-r$((++count))"
     cp "$record" "$2/runs/n0002-r$count/"
   done
-  "$tutti" study --collect --output-dir "$2" >"$2.log" 2>&1
-  code=$?
-  [ $code -eq "$1" ] || fail "the study of $2 records ends with $code, expected $1"
+  exits "$1" "$2" study --collect --output-dir "$2"
   [ "$(wc -l <"$2/runs.csv")" = $((count + 1)) ] || fail "some of $count records are missing: $(cat "$2/runs.csv")"
 }
 
@@ -64,8 +62,7 @@ case_moved() {
   # The configuration in the folder of a run named its data from the working folder. Now paths start at the file, and the message says both.
   mv runs/plain plain
   python3 -SE "$here/compare.py" config plain/checkpoints/step_*/manifest.json >plain/config.toml
-  "$tutti" train plain/config.toml --resume --max-steps 4 >refused.log 2>&1
-  [ $? -eq 2 ] || fail "a path that starts elsewhere now is not refused"
+  exits 2 refused train plain/config.toml --resume --max-steps 4
   says refused "data.dir: 'images' starts at the folder of its file, .* where earlier versions looked, there is .*/images: write that path in the file"
   "$tutti" train plain/config.toml --data-dir images --resume --resume-anyway plan.choices --ranks 1 --max-steps 4 >moved.log 2>&1 || fail "--data-dir is no way out"
   says moved 'at step 3'

@@ -164,8 +164,7 @@ case_clip() {
   same more-one more-parts 4
   packed=(--set optimizer.clip_norm=0.5 --ranks 2 --set comm.compression=int8 --set comm.compression_min_bytes=256)
   expect 0 packed "${packed[@]}" --max-steps 4
-  expect 0 packed-parts "${packed[@]}" --max-steps 2
-  expect 0 packed-parts "${packed[@]}" --max-steps 4 --resume
+  in_parts 2 4 packed-parts "${packed[@]}"
   same packed packed-parts 4
   expect 2 more-one "${more[@]}" --set optimizer.clip_norm=1 --max-steps 5 --resume
   says more-one "optimizer.clip_norm was 0.5 and is now 1"
@@ -219,8 +218,7 @@ case_sharded() {
     expect 0 $optimizer-network --max-steps 5 --ranks 2 --set optimizer.name=$optimizer --set optimizer.weight_decay=1e-3 --set comm.sharded_update=true --set comm.shape=1gbit
     same $optimizer-2 $optimizer-network 5
   done
-  expect 0 parts --max-steps 3 --ranks 2 --set optimizer.name=lamb --set optimizer.weight_decay=1e-3 --set comm.sharded_update=true
-  expect 0 parts --max-steps 5 --ranks 2 --set optimizer.name=lamb --set optimizer.weight_decay=1e-3 --set comm.sharded_update=true --resume
+  in_parts 3 5 parts --ranks 2 --set optimizer.name=lamb --set optimizer.weight_decay=1e-3 --set comm.sharded_update=true
   same lamb-2 parts 5
 }
 
@@ -228,8 +226,7 @@ case_compressed() {
   small="--set comm.compression_min_bytes=256"
   for method in bf16 int8 onebit topk:0.1 powersgd:2; do
     expect 0 $method --max-steps 6 --ranks 2 $small --set comm.compression=$method
-    expect 0 $method-parts --max-steps 4 --ranks 2 $small --set comm.compression=$method
-    expect 0 $method-parts --max-steps 6 --ranks 2 $small --set comm.compression=$method --resume
+    in_parts 4 6 $method-parts --ranks 2 $small --set comm.compression=$method
     same $method $method-parts 6
     says $method "compression $method: moved"
   done

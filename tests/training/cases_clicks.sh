@@ -73,8 +73,7 @@ case_clicks() {
   config=$configs/clicks.toml
   expect 0 one
   says one 'auc [0-9]'
-  expect 0 part --max-steps 7
-  expect 0 part --resume --max-steps 20
+  in_parts 7 20 part
   same_weights one part 20
   "$tutti" train "$config" --output-dir still --fresh --set 'model.freeze=["emb_l.*"]' >still.log 2>&1 || fail "tables cannot be frozen"
   says still 'of the parameters are trained'

@@ -12,8 +12,7 @@ case_samples() {
     says inspect 'A configuration to start from'
     expect 0 one-$set
     expect 0 two-$set --ranks 2
-    expect 0 part-$set --max-steps 5
-    expect 0 part-$set --resume --max-steps 8
+    in_parts 5 8 part-$set
     for other in two part; do
       [ $set = cells ] && same one-$set $other-$set 8
       same_weights one-$set $other-$set 8
@@ -26,8 +25,7 @@ case_samples() {
     expect 0 parts-$set $parts --max-steps 5
     near one-$set parts-$set
     [ $set = cells ] || continue # what parts of batch norms keep is in checkpoints, too
-    expect 0 cut-$set $parts --max-steps 2
-    expect 0 cut-$set $parts --resume --max-steps 5
+    in_parts 2 5 cut-$set $parts
     same_weights parts-$set cut-$set 5
   done
   expect 2 parts-odd --ranks 3 --set parallel.spatial=2
@@ -160,8 +158,7 @@ case_arrays() {
     expect 0 named-$set --max-steps 4
     expect 0 own-$set "${own[@]}" --max-steps 4
     expect 0 two-$set "${own[@]}" --max-steps 4 --ranks 2
-    expect 0 part-$set "${own[@]}" --max-steps 2
-    expect 0 part-$set "${own[@]}" --resume --max-steps 4
+    in_parts 2 4 part-$set "${own[@]}"
     # Ranks that share a sample read their rows of it alone.
     if [ $set = volumes ]; then
       expect 0 shared-$set "${own[@]}" --max-steps 4 --ranks 4 --set parallel.spatial=2
@@ -209,9 +206,7 @@ case_data() {
   file=$(ls cut/*train*)
   # A data set is not overwritten unasked, not even a half of it.
   before=$(sha256sum "$file")
-  "$tutti" data generate lattices cut --train 4 --test 4 --seed 2 >again.log 2>&1
-  code=$?
-  [ $code -eq 2 ] || fail "data generate over a data set: exit code $code, expected 2"
+  exits 2 again data generate lattices cut --train 4 --test 4 --seed 2
   says again 'cut/lattices-train.bin exists: .*--force'
   "$tutti" data generate lattices cut --train 48 --test 8 --force >>again.log 2>&1 || fail "--force is refused"
   [ "$(sha256sum "$file")" = "$before" ] || fail "the same seed gave another file"
@@ -317,12 +312,8 @@ END
   done
   "$tutti" infer "$configs/maps.toml" --weights run-maps --input maps/validation --labels --output labels.h5 >labels.log 2>&1 || fail "infer of labels"
   refused() {
-    local what=$1
-    shift
-    "$tutti" infer "$@" >refused.log 2>&1
-    local code=$?
-    [ $code -eq 2 ] || fail "infer $*: exit code $code, expected 2"
-    says refused "$what"
+    exits 2 refused infer "${@:2}"
+    says refused "$1"
   }
   # A field that lies elsewhere in the files keeps the statistics of the data that was trained on.
   "$tutti" infer "$configs/maps.toml" --weights run-maps --input seen-maps/data.npy --field 'data: from array axis 0' --output array.npy >array.log 2>&1 || fail "infer of a .npy of maps"
@@ -340,8 +331,7 @@ END
   done
   # A run's folder is no data: inspect says what shows it.
   for path in run-maps run-maps/ run-maps/checkpoints run-maps/checkpoints/*1/weights.safetensors; do
-    "$tutti" data inspect $path >run.log 2>&1
-    [ $? -eq 2 ] || fail "data inspect $path: expected exit code 2"
+    exits 2 run data inspect $path
     says run "a run, not data: 'tutti eval run-maps/config.toml --weights run-maps' evaluates its weights"
   done
   refused 'predicts numbers, not classes' "$configs/volumes.toml" --weights run-volumes --input volumes/validation --labels --output o.npy

@@ -30,9 +30,7 @@ case_folder() {
   # All checkpoints damaged: not a new start.
   echo x >>run/checkpoints/step_0000003/manifest.json
   expect 1 run --max-steps 4 --resume
-  "$tutti" eval "$config" --weights run >damaged.log 2>&1
-  code=$?
-  [ $code -eq 1 ] || fail "eval where all checkpoints are damaged: exit code $code, expected 1"
+  exits 1 damaged eval "$config" --weights run
   says run 'no checkpoint in .run/checkpoints. is valid'
   [ -e run/checkpoints/step_0000003 ] || fail "the damaged checkpoint is gone"
   # A run that is refused before its first step leaves nothing, and with --json says how it ended.

@@ -75,8 +75,7 @@ case_tensor() {
   says two '2 ranks share each replica.s tensors: 4 layers by columns, 4 by rows, 2 attentions by heads, embedding and loss by vocabulary'
   expect 0 own $shared --max-steps 10 --ranks 2 --tensor 2 --set parallel.sequence=true
   near alone own
-  expect 0 part $shared --max-steps 6 --ranks 2 --tensor 2
-  expect 0 part $shared --max-steps 10 --ranks 2 --tensor 2 --resume
+  in_parts 6 10 part $shared --ranks 2 --tensor 2
   same_weights two part 10
   expect 0 part $shared --max-steps 12 --resume --resume-anyway parallel.tensor
   expect 0 grid --set model.heads=4 --max-steps 2 --ranks 4 --tensor 2 --set optimizer.clip_norm=0.1
@@ -98,7 +97,6 @@ case_tensor() {
     printf '[[model.layer]]\ntype = "%b\n' "$layer" >>$config
   done
   expect 0 whole --ranks 4 --tensor 2 --max-steps 4
-  expect 0 goes_on --ranks 4 --tensor 2 --max-steps 2
-  expect 0 goes_on --ranks 4 --tensor 2 --max-steps 4 --resume
+  in_parts 2 4 goes_on --ranks 4 --tensor 2
   same whole goes_on 4
 }

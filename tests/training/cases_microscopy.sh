@@ -63,8 +63,7 @@ END
     config=$set.toml
     expect 0 one-$set --max-steps 2
     expect 0 two-$set --max-steps 2 --ranks 2
-    expect 0 part-$set --max-steps 1
-    expect 0 part-$set --resume --max-steps 2
+    in_parts 1 2 part-$set
     for other in two part; do same_weights one-$set $other-$set 2; done
   done
   expect 0 four-images --max-steps 2 --ranks 4

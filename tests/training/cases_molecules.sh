@@ -57,8 +57,7 @@ pad = 1
 END
   expect 0 one
   expect 0 two --ranks 2
-  expect 0 part --max-steps 2
-  expect 0 part --resume --max-steps 4
+  in_parts 2 4 part
   expect 0 shared --ranks 4 --set parallel.spatial=2
   for other in two part; do same_weights one $other 4; done
   near one shared
@@ -109,8 +108,7 @@ END
   expect 0 one --max-steps 4
   expect 0 two --ranks 2 --max-steps 4
   expect 0 four --ranks 4 --max-steps 4
-  expect 0 part --max-steps 2
-  expect 0 part --resume --max-steps 4
+  in_parts 2 4 part
   for other in two four part; do same_weights one $other 4; done
   "$tutti" eval chain.toml --weights one --save-predictions seen --logits logits.npy --json >eval.json 2>eval.log || fail "cannot evaluate"
   for metric in f1 accuracy precision recall loss; do grep -q "\"$metric\"" eval.json || fail "no $metric: $(cat eval.json)"; done

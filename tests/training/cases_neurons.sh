@@ -11,8 +11,7 @@ case_neurons() {
   expect 0 four --ranks 4
   expect 0 shared --ranks 2 --set data.cache.memory=64MiB
   says shared 'volumes and their seeds lie in [0-9.]+ MiB of each node.s memory'
-  expect 0 part --max-steps 5
-  expect 0 part --resume --max-steps 12
+  in_parts 5 12 part
   expect 0 wider --max-steps 5
   expect 0 wider --resume --ranks 2 --max-steps 12
   for other in two four shared part wider; do
@@ -25,9 +24,7 @@ case_neurons() {
   wait_for killed/checkpoints/step_0000006 $job
   launcher=$(pgrep -P "$(pgrep -P $job)")  # below this script's subshell stand the program, mpirun and the ranks
   kill -KILL "$(pgrep -P "$launcher" | tail -n 1)"
-  wait $job
-  code=$?
-  [ $code -eq 1 ] || fail "exit code $code after a rank was killed, expected 1"
+  ends 1 $job "after a rank was killed"
   expect 0 killed --ranks 2 --epochs 10 --resume
   same long killed 40
   "$tutti" train "$config" --output-dir still --fresh --set tracing.move_threshold=0.99 >still.log 2>&1

@@ -21,8 +21,7 @@ case_noise() {
   same one parts 8
   # What was measured after the last line of the log is in a checkpoint, and not lost with a rank.
   expect 0 whole "${options[@]}" --max-steps 8 --set run.log_every=100 --set checkpoint.every_steps=3
-  expect 0 again "${options[@]}" --max-steps 3 --set run.log_every=100 --set checkpoint.every_steps=3
-  expect 0 again "${options[@]}" --max-steps 8 --set run.log_every=100 --set checkpoint.every_steps=3 --resume
+  in_parts 3 8 again "${options[@]}" --set run.log_every=100 --set checkpoint.every_steps=3
   [ "$(noise whole | grep -Eo '"measured":[0-9]+' | cut -d: -f2 | awk '{ sum += $1 } END { print sum }')" = 4 ] || fail "not all of 8 steps: $(noise whole)"
   cmp <(noise whole) <(noise again) || fail "a resume has other noise: $(noise whole) $(noise again)"
   # Batches that add up are as good as replicas.

@@ -231,15 +231,13 @@ case_killed() {
 
 # terminated NAME FLAGS: a run that SIGTERM ends after its first checkpoint, with the code of a run that is to go on
 terminated() {
-  local name=$1 job code
+  local name=$1 job
   shift
   "$tutti" train "$config" --output-dir "$name" --set checkpoint.every_steps=2 "$@" >>"$name.log" 2>&1 &
   job=$!
   wait_for "$name/checkpoints/step_0000002" $job
   kill -TERM $job
-  wait $job
-  code=$?
-  [ $code -eq 75 ] || fail "exit code $code after SIGTERM, expected 75"
+  ends 75 $job "after SIGTERM"
 }
 
 case_stopped() {

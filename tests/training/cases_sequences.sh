@@ -41,8 +41,7 @@ task = \"regress\"" 'clean: from clean axis 0' clean "$signals, \"clean: permute
     expect 0 one-$set --max-steps 4
     expect 0 two-$set --max-steps 4 --ranks 2
     expect 0 four-$set --max-steps 4 --ranks 4
-    expect 0 part-$set --max-steps 2
-    expect 0 part-$set --resume --max-steps 4
+    in_parts 2 4 part-$set
     for other in two four part; do same_weights one-$set $other-$set 4; done
   done
   "$tutti" infer clean.toml --weights one-clean --input records/validation.h5 --output clean.npy >infer.log 2>&1 || fail "cannot infer"

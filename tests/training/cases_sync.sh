@@ -172,8 +172,7 @@ case_replay_study() {
   says both 'kept'
   sed -n '/Finished so far/,/^$/p' both.log | grep -Eq '^local-4 +4 ' || fail "what is finished is not shown first: $(head -n 5 both.log)"
   # What a finished run of any scheme was is compared before a run of another one begins.
-  "$tutti" study "$config" --machine "$machine" --replicas 1,4 --sync dpsgd,local:4 --repeats 1 --epochs 2 --set run.eval_every=1 --output-dir both >both.log 2>&1
-  [ $? -eq 2 ] || fail "a study beside finished runs of another configuration"
+  exits 2 both study "$config" --machine "$machine" --replicas 1,4 --sync dpsgd,local:4 --repeats 1 --epochs 2 --set run.eval_every=1 --output-dir both
   says both 'local-4/runs/n0001-r1 was finished with another configuration [(]run.epochs: 1 there, 2 now[)]'
   [ ! -e both/dpsgd ] || fail "runs began before the study was refused"
   # The run line tells the machine's time, and a machine that has changed under its name is another one.

@@ -80,8 +80,7 @@ case_text() {
   "$tutti" train inspected.toml --output-dir inspected --fresh --max-steps 3 --set plan.measure=false >inspected.log 2>&1 || fail "what inspect suggests does not train"
   config=$configs/text.toml
   expect 0 one
-  expect 0 part --max-steps 7
-  expect 0 part --resume --max-steps 20
+  in_parts 7 20 part
   same_weights one part 20
   expect 0 together --set run.replicas=2 --set batch.local=4 --set data.windows=random
   expect 0 apart --ranks 2 --set run.replicas=2 --set batch.local=4 --set data.windows=random

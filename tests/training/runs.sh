@@ -38,6 +38,26 @@ expect() {
   [ $code -eq "$wanted" ] || fail "run $name: exit code $code, expected $wanted"
 }
 
+# exits CODE NAME WORD...: the program with these words ends with this code, its output alone in NAME.log
+exits() {
+  "$tutti" "${@:3}" >"$2.log" 2>&1
+  local code=$?
+  [ $code -eq "$1" ] || fail "tutti ${*:3}: exit code $code, expected $1"
+}
+
+# ends CODE JOB WHAT: a run in the background, with this exit code
+ends() {
+  wait "$2"
+  local code=$?
+  [ $code -eq "$1" ] || fail "exit code $code $3, expected $1"
+}
+
+# in_parts CUT END NAME FLAG...: a run that ends at step CUT and is resumed until step END
+in_parts() {
+  expect 0 "${@:3}" --max-steps "$1"
+  expect 0 "${@:3}" --max-steps "$2" --resume
+}
+
 # says NAME REGEX: on one line, or on lines that the log has wrapped
 says() {
   grep -Eq "$2" "$1.log" || tr -s ' \n' ' ' <"$1.log" | grep -Eq "$2" || fail "$1.log does not say: $2"

@@ -24,22 +24,11 @@ namespace {
 constexpr std::array<std::string_view, 4> kStatusNames = {"done", "target_missed", "requeue",
                                                           "failed"};
 
-const char* event_name(const RunStart&) { return "run_start"; }
-const char* event_name(const StepRecord&) { return "step"; }
-const char* event_name(const ArrivalsRecord&) { return "arrivals"; }
-const char* event_name(const StagingRecord&) { return "staging"; }
-const char* event_name(const DataRecord&) { return "data"; }
-const char* event_name(const SyncRecord&) { return "sync"; }
-const char* event_name(const StagesRecord&) { return "stages"; }
-const char* event_name(const ServersRecord&) { return "servers"; }
-const char* event_name(const NoiseRecord&) { return "noise"; }
-const char* event_name(const MachineRecord&) { return "machine"; }
-const char* event_name(const EpochRecord&) { return "epoch"; }
-const char* event_name(const EvalRecord&) { return "eval"; }
-const char* event_name(const TestRecord&) { return "test"; }
-const char* event_name(const CheckpointRecord&) { return "checkpoint"; }
-const char* event_name(const TargetReached&) { return "target_reached"; }
-const char* event_name(const RunStop&) { return "run_stop"; }
+/// The events' names in a record, in the order of RunEvent.
+constexpr std::array<std::string_view, std::variant_size_v<RunEvent>> kEventNames = {
+    "run_start", "step",       "arrivals",       "staging", "data",  "sync",
+    "stages",    "servers",    "noise",          "machine", "epoch", "eval",
+    "test",      "checkpoint", "target_reached", "run_stop"};
 
 /// JSON has no NaN and no infinity: both become null.
 struct Put {
@@ -69,10 +58,16 @@ struct Put {
   }
 };
 
-template <class Event>
-std::string to_line(const Event& event) {
-  Json json{{"schema", kRecordSchema}, {"event", event_name(event)}, {"time", event.time}};
-  record::fields(event, Put{json});
+/// Sets a `time` of 0 to now.
+std::string to_line(RunEvent& any) {
+  Json json{{"schema", kRecordSchema}, {"event", kEventNames[any.index()]}};
+  std::visit(
+      [&](auto& event) {
+        if (event.time == 0) event.time = unix_now();
+        json["time"] = event.time;
+        record::fields(event, Put{json});
+      },
+      any);
   // Names and paths may hold bytes that are not UTF-8; a record must not be lost for that.
   return print_json(json) + '\n';
 }
@@ -176,11 +171,29 @@ void RunRecord::require_place() const {
                     path_));
 }
 
-template <class Event>
-void RunRecord::write_event(Event& event) {
+void RunRecord::append_failure(const std::string& path, RunStop event) noexcept {
+  int file = -1;
+  try {
+    file = open_output(path, O_RDWR | O_APPEND);
+    event.status = RunStatus::failed;
+    RunEvent stop = std::move(event);
+    // Without the newline, the line would join a half line that a full disk left earlier.
+    const std::string line = (ends_within_line(file) ? "\n" : "") + to_line(stop);
+    // One call: a disk too full for the line leaves a cut line, which readers skip.
+    if (::write(file, line.data(), line.size()) >= 0) sync_to_disk(file);
+  } catch (...) {
+    // Without a record or memory, the run then ends as if it had been killed.
+  }
+  if (file >= 0) ::close(file);
+}
+
+void RunRecord::append(RunEvent event) {
   CHECK(file_ >= 0, "run record was moved from");
   require_place();
-  if (event.time == 0) event.time = unix_now();
+  if (auto* const start = std::get_if<RunStart>(&event)) {
+    if (start->time == 0) start->time = unix_now();
+    if (start->time_iso.empty()) start->time_iso = iso_time(start->time);
+  }
   const std::string line = to_line(event);
   size_t done = 0;
   while (done < line.size()) {
@@ -191,46 +204,7 @@ void RunRecord::write_event(Event& event) {
           fmt::format("{}: cannot append to the run record: {}", path_, file_error(errno)));
     done += static_cast<size_t>(wrote);
   }
-}
-
-void RunRecord::append_failure(const std::string& path, RunStop event) noexcept {
-  int file = -1;
-  try {
-    file = open_output(path, O_RDWR | O_APPEND);
-    if (event.time == 0) event.time = unix_now();
-    event.status = RunStatus::failed;
-    // Without the newline, the line would join a half line that a full disk left earlier.
-    const std::string line = (ends_within_line(file) ? "\n" : "") + to_line(event);
-    // One call: a disk too full for the line leaves a cut line, which readers skip.
-    if (::write(file, line.data(), line.size()) >= 0) sync_to_disk(file);
-  } catch (...) {
-    // Without a record or memory, the run then ends as if it had been killed.
-  }
-  if (file >= 0) ::close(file);
-}
-
-void RunRecord::append(RunStart event) {
-  if (event.time == 0) event.time = unix_now();
-  if (event.time_iso.empty()) event.time_iso = iso_time(event.time);
-  write_event(event);
-}
-void RunRecord::append(StepRecord event) { write_event(event); }
-void RunRecord::append(ArrivalsRecord event) { write_event(event); }
-void RunRecord::append(StagingRecord event) { write_event(event); }
-void RunRecord::append(DataRecord event) { write_event(event); }
-void RunRecord::append(SyncRecord event) { write_event(event); }
-void RunRecord::append(StagesRecord event) { write_event(event); }
-void RunRecord::append(ServersRecord event) { write_event(event); }
-void RunRecord::append(NoiseRecord event) { write_event(event); }
-void RunRecord::append(MachineRecord event) { write_event(event); }
-void RunRecord::append(EpochRecord event) { write_event(event); }
-void RunRecord::append(EvalRecord event) { write_event(event); }
-void RunRecord::append(TestRecord event) { write_event(event); }
-void RunRecord::append(CheckpointRecord event) { write_event(event); }
-void RunRecord::append(TargetReached event) { write_event(event); }
-void RunRecord::append(RunStop event) {
-  write_event(event);
-  if (!sync_to_disk(file_))
+  if (std::holds_alternative<RunStop>(event) && !sync_to_disk(file_))
     throw IoError(
         fmt::format("{}: the run record did not reach the disk: {}", path_, file_error(errno)));
 }

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace tutti::trace {
@@ -262,37 +263,26 @@ struct RunStop {
   double wall_seconds = 0, train_seconds = 0, eval_seconds = 0, checkpoint_seconds = 0;
 };
 
+/// One line of a record.
+using RunEvent =
+    std::variant<RunStart, StepRecord, ArrivalsRecord, StagingRecord, DataRecord, SyncRecord,
+                 StagesRecord, ServersRecord, NoiseRecord, MachineRecord, EpochRecord, EvalRecord,
+                 TestRecord, CheckpointRecord, TargetReached, RunStop>;
+
 /// The writer. One process (rank 0) owns it; not thread-safe. Each append is one write(2) of one
 /// whole line, so a reader sees whole lines and a killed process loses nothing. Throws IoError
 /// naming the file, for example if the disk is full, or if its path no longer leads to the file.
 class RunRecord {
  public:
-  enum class Open {
-    create,
-    resume
-  };  ///< create: empties the file; resume: appends, cutting a line that a kill left half written
+  /// create: empties the file; resume: appends, cutting a line that a kill left half written.
+  enum class Open { create, resume };
   explicit RunRecord(std::string path, Open mode = Open::create);
   ~RunRecord();
   RunRecord(RunRecord&& other) noexcept;
   RunRecord& operator=(RunRecord&& other) noexcept;
 
-  /// A `time` of 0 is replaced by now.
-  void append(RunStart event);
-  void append(StepRecord event);
-  void append(ArrivalsRecord event);
-  void append(StagingRecord event);
-  void append(DataRecord event);
-  void append(SyncRecord event);
-  void append(StagesRecord event);
-  void append(ServersRecord event);
-  void append(NoiseRecord event);
-  void append(MachineRecord event);
-  void append(EpochRecord event);
-  void append(EvalRecord event);
-  void append(TestRecord event);
-  void append(CheckpointRecord event);
-  void append(TargetReached event);
-  void append(RunStop event);  ///< also syncs the file to disk
+  /// A `time` of 0 is replaced by now. A RunStop also syncs the file to disk.
+  void append(RunEvent event);
 
   const std::string& path() const { return path_; }
   /// Throws IoError, as each append does, if the path no longer leads to the file.
@@ -303,8 +293,6 @@ class RunRecord {
   static void append_failure(const std::string& path, RunStop event) noexcept;
 
  private:
-  template <class Event>
-  void write_event(Event& event);
   std::string path_;
   int file_ = -1;
 };

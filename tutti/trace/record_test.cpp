@@ -49,12 +49,8 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
     start.validation_samples = 500;
     start.data_nodes = 2;
     record.append(start);
-    StepRecord step;
-    step.epoch = 1;
-    step.step = 10;
-    step.loss = 2.3025850929940457;
-    step.comm_exposed_ms = 0.5;
-    record.append(step);
+    record.append(
+        StepRecord{.epoch = 1, .step = 10, .loss = 2.3025850929940457, .comm_exposed_ms = 0.5});
     record.append(ArrivalsRecord{.step = 10,
                                  .steps = 9,
                                  .ranks = {3, 0},
@@ -66,20 +62,13 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
                                  .straggler = 3});
     record.append(MachineRecord{
         .epoch = 1, .step = 20, .seconds = 13, .other_work = 0.4, .steal = 0.1, .load = 2.5});
-    EpochRecord epoch;
-    epoch.epoch = 1;
-    epoch.step = 20;
-    epoch.seconds = 12.5;
-    epoch.partial = true;
-    record.append(epoch);
-    EvalRecord eval;
-    eval.epoch = 1.5;
-    eval.step = 30;
-    eval.accuracy = 0.75;
-    eval.metrics["mae"] = 0.1;
-    eval.wall_seconds = 20;
-    eval.train_seconds = 18;
-    record.append(eval);
+    record.append(EpochRecord{.epoch = 1, .step = 20, .seconds = 12.5, .partial = true});
+    record.append(EvalRecord{.epoch = 1.5,
+                             .step = 30,
+                             .accuracy = 0.75,
+                             .metrics = {{"mae", 0.1}},
+                             .wall_seconds = 20,
+                             .train_seconds = 18});
     TestRecord test;
     test.step = 30;
     test.weights_step = 20;
@@ -160,10 +149,8 @@ TEST_F(RecordTest, InfiniteAndNanBecomeNull) {
 }
 
 TEST_F(RecordTest, UnknownFieldsAndEventsArePassedOver) {
-  write("r.jsonl", std::string(kStart) + R"({"schema":1,"event":"power","watt":3})"
-                                         "\n"
-                                         R"({"schema":1,"event":"step","step":5,"colour":"red"})"
-                                         "\n");
+  write("r.jsonl", std::string(kStart) + R"({"schema":1,"event":"power","watt":3})" + "\n" +
+                       R"({"schema":1,"event":"step","step":5,"colour":"red"})" + "\n");
   EXPECT_EQ(read_run(file("r.jsonl")).steps.at(0).step, 5);
 }
 
@@ -178,17 +165,14 @@ TEST_F(RecordTest, ACutLastLineIsLeftOutAndNoted) {
 TEST_F(RecordTest, ErrorsNameFileAndLine) {
   write("broken.jsonl", std::string(kStart) + "{\"schema\":1,\n" + kStart);
   EXPECT_TRUE(has_text(error_of("broken.jsonl"), "broken.jsonl:2: not JSON"));
-  write("type.jsonl", std::string(kStart) + R"({"schema":1,"event":"step","step":"five"})"
-                                            "\n");
+  write("type.jsonl", std::string(kStart) + R"({"schema":1,"event":"step","step":"five"})" + "\n");
   EXPECT_TRUE(has_text(error_of("type.jsonl"), "type.jsonl:2:"));
-  write("status.jsonl", std::string(kStart) + R"({"schema":1,"event":"run_stop","status":"great"})"
-                                              "\n");
+  write("status.jsonl",
+        std::string(kStart) + R"({"schema":1,"event":"run_stop","status":"great"})" + "\n");
   EXPECT_TRUE(has_text(error_of("status.jsonl"), "unknown status 'great'"));
-  write("newer.jsonl", R"({"schema":2,"event":"run_start"})"
-                       "\n");
+  write("newer.jsonl", std::string(R"({"schema":2,"event":"run_start"})") + "\n");
   EXPECT_TRUE(has_text(error_of("newer.jsonl"), "newer"));
-  write("nostart.jsonl", R"({"schema":1,"event":"step","step":1})"
-                         "\n");
+  write("nostart.jsonl", std::string(R"({"schema":1,"event":"step","step":1})") + "\n");
   EXPECT_TRUE(has_text(error_of("nostart.jsonl"), ":1: event 'step' before run_start"));
   write("empty.jsonl", "");
   EXPECT_TRUE(has_text(error_of("empty.jsonl"), "no run_start"));
@@ -269,13 +253,8 @@ TEST_F(RecordTest, GoesOnWhileItsPathCannotBeLookedAt) {
 TEST_F(RecordTest, ARemovedMovedOrReplacedFolderIsAnIoError) {
   const auto folder = directory_ / "run";
   const auto says_so = [&](RunRecord& record) {
-    try {
-      record.append(StepRecord{});
-    } catch (const IoError& error) {
-      return std::string(error.what()).find("run/r.jsonl: is not there any more") !=
-             std::string::npos;
-    }
-    return false;
+    return throws<IoError>({"run/r.jsonl: is not there any more"},
+                           [&] { record.append(StepRecord{}); });
   };
   for (const char* what : {"removed", "moved", "replaced"}) {
     std::filesystem::create_directory(folder);

@@ -117,23 +117,20 @@ struct CommSection {
           "later ones. With auto: in front, as in auto:topk:0.01, the run first measures whether "
           "this saves time here, and leaves it off if not. Compressed training depends on the "
           "number of ranks");
+    t.rest_only_with("comm.compression");
     t.key(&S::compression_min_bytes, "compression_min_bytes",
           "Gradients of smaller parameters, and of those with one dimension, stay dense")
         .unit("bytes")
-        .at_least(0)
-        .only_with("comm.compression");
+        .at_least(0);
     t.key(&S::compression_warmup_steps, "compression_warmup_steps",
           "Dense steps before the first compressed one")
-        .at_least(0)
-        .only_with("comm.compression");
+        .at_least(0);
     t.key(&S::compression_ramp_steps, "compression_ramp_steps",
           "Then steps at each of the densities 1/4, 1/16, 1/64, ... above the final one (topk, "
           "hitopk). 0: the final one at once")
-        .at_least(0)
-        .only_with("comm.compression");
+        .at_least(0);
     t.key(&S::compression_exclude, "compression_exclude",
-          "Parameters that stay dense, as patterns over their names: fc.*, *.weight")
-        .only_with("comm.compression");
+          "Parameters that stay dense, as patterns over their names: fc.*, *.weight");
   }
 };
 

@@ -88,9 +88,9 @@ struct ConfigKey {
   std::string name;  ///< "optimizer.lr"
   ConfigType type;
   std::string help;
-  std::string unit;                       ///< "", "bytes" or "s": such values may carry a suffix
-  std::optional<double> least, greatest;  ///< inclusive; elementwise for lists
-  std::vector<std::string> choices;       ///< the words allowed, elementwise for lists; empty: any
+  std::string unit{};  ///< "", "bytes" or "s": such values may carry a suffix
+  std::optional<double> least{}, greatest{};  ///< inclusive; elementwise for lists
+  std::vector<std::string> choices{};  ///< the words allowed, elementwise for lists; empty: any
   PathKind path = PathKind::none;
   std::string path_word{};  ///< a value that is not a path: "latest"
   OnResume on_resume = OnResume::fixed;
@@ -98,9 +98,9 @@ struct ConfigKey {
   bool or_count = false;  ///< a string: either the default or a whole number, quoted or not
   bool or_one = false;    ///< for texts: a list of one is that string, an empty list ""
   std::vector<KeyNeed> only_with{};  ///< any one gives the key an effect; empty: it always has one
-  std::function<ConfigValue(const RunConfig&)> get;
-  std::function<void(RunConfig&, const ConfigValue&)>
-      set;  ///< throws ConfigError with the reason, without place or name
+  std::function<ConfigValue(const RunConfig&)> get{};
+  /// Throws ConfigError with the reason, without place or name.
+  std::function<void(RunConfig&, const ConfigValue&)> set{};
 };
 
 struct ConfigGroup {

@@ -69,7 +69,13 @@ class ConfigTableWriter {
   struct SectionKeys {
     ConfigTableWriter& table;
     S RunConfig::*section;
+    size_t first = SIZE_MAX;  ///< row from which on keys without needs have this one
+    KeyNeed need = {};
 
+    void rest_only_with(std::string key, std::vector<std::string> words = {}) {
+      first = table.rows.size();
+      need = {std::move(key), std::move(words)};
+    }
     template <class T>
     ConfigTableWriter& key(T S::*member, std::string_view name, std::string help) {
       return table.key(section, member, name, std::move(help));
@@ -81,6 +87,8 @@ class ConfigTableWriter {
     groups.push_back({std::move(name), std::move(help)});
     SectionKeys<S> keys{*this, section};
     S::keys(keys);
+    for (size_t row = keys.first; row < rows.size(); ++row)
+      if (rows[row].only_with.empty()) rows[row].only_with = {keys.need};
   }
 
   template <class S, class T>
@@ -88,20 +96,7 @@ class ConfigTableWriter {
                          std::string help) {
     ConfigKey row{.name = fmt::format("{}.{}", groups.back().name, name),
                   .type = config_type_of<T>(),
-                  .help = std::move(help),
-                  .unit = {},
-                  .least = {},
-                  .greatest = {},
-                  .choices = {},
-                  .path = PathKind::none,
-                  .path_word = {},
-                  .on_resume = OnResume::fixed,
-                  .among_ranks = AmongRanks::same,
-                  .or_count = false,
-                  .or_one = false,
-                  .only_with = {},
-                  .get = {},
-                  .set = {}};
+                  .help = std::move(help)};
     if constexpr (std::is_enum_v<T>) {
       for (std::string_view word : words(T{})) row.choices.emplace_back(word);
       row.get = [=](const RunConfig& c) -> ConfigValue {

@@ -106,26 +106,20 @@ TEST(ConfigRelations, CompressionIsCheckedAndReadable) {
   EXPECT_EQ(policy.ramp_steps, 7);
   EXPECT_EQ(policy.exclude, config.comm.compression_exclude);
 
-  const auto refused = [](auto change) {
+  const auto refused = [](const CommSection& comm) {
     RunConfig c;
-    change(c.comm);
+    c.comm = comm;
     return failure([&] { train::validate(c); });
   };
-  EXPECT_TRUE(refused([](CommSection& c) {
-                c.compression = "topk:2";
-              }).starts_with("comm.compression: compression 'topk:2': the ratio is"));
-  EXPECT_TRUE(refused([](CommSection& c) {
-                c.compression = "zip";
-              }).starts_with("comm.compression: unknown compression 'zip'; one of none, bf16"));
-  EXPECT_TRUE(refused([](CommSection& c) {
-                c.compression = "auto:none";
-              }).starts_with("comm.compression: compression 'auto:none' has nothing to choose"));
-  EXPECT_TRUE(refused([](CommSection& c) {
-                c.compression = "int8", c.compression_ramp_steps = 1;
-              }).starts_with("comm.compression_ramp_steps"));
-  EXPECT_TRUE(refused([](CommSection& c) {
-                c.compression_exclude = {""};
-              }).starts_with("comm.compression_exclude has an empty pattern"));
+  for (const auto& [method, message] :
+       {std::pair{"topk:2", "comm.compression: compression 'topk:2': the ratio is"},
+        {"zip", "comm.compression: unknown compression 'zip'; one of none, bf16"},
+        {"auto:none", "comm.compression: compression 'auto:none' has nothing to choose"}})
+    EXPECT_TRUE(refused({.compression = method}).starts_with(message)) << method;
+  EXPECT_TRUE(refused({.compression = "int8", .compression_ramp_steps = 1})
+                  .starts_with("comm.compression_ramp_steps"));
+  EXPECT_TRUE(refused({.compression_exclude = {""}})
+                  .starts_with("comm.compression_exclude has an empty pattern"));
 }
 
 TEST(ConfigText, Toml) {

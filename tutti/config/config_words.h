@@ -13,11 +13,8 @@
 namespace tutti::config {
 
 enum class Precision { fp32, bf16 };
-enum class Shortcut {
-  automatic,
-  A,
-  B
-};  ///< the model's own; zero-padded identity; 1x1 convolution (He et al. 2015, section 4.2)
+/// The model's own; zero-padded identity; 1x1 convolution (He et al. 2015, section 4.2).
+enum class Shortcut { automatic, A, B };
 enum class ModelTask { automatic, classify, segment, regress, language };
 enum class OptimizerKind { sgd, lars, adam, adamw, lamb, rmsprop };
 enum class ScheduleKind { constant, steps, cosine, one_cycle, polynomial, plateau, inverse_sqrt };

@@ -39,25 +39,22 @@ struct SyncSection {
         "those of neighbours (K is 1 where it is left out). gossip:P sends them to one other after "
         "each step with probability P. Or servers hold the weights: ps:sync, ps:async, ps:ssp:S, "
         "groups:G");
+    t.rest_only_with("sync.scheme");
     t.key(&S::first_steps, "first_steps",
           "local: in so many steps at the beginning replicas meet at every step, and average the "
           "optimizer's state too")
-        .at_least(0)
-        .only_with("sync.scheme");
+        .at_least(0);
     t.key(
          &S::fragments, "fragments",
          "local: the weights meet in so many pieces, one after another between two meetings of the "
          "same one")
-        .between(1, 4096)
-        .only_with("sync.scheme");
+        .between(1, 4096);
     t.key(&S::state, "state",
           "local: what becomes of the optimizer's state at a meeting: each keeps its own, they "
-          "average it, or it is 0 again")
-        .only_with("sync.scheme");
+          "average it, or it is 0 again");
     t.key(&S::outer, "outer",
           "local: what is done with the average change of the weights since the last meeting: none "
-          "takes the average, momentum is SlowMo, nesterov is DiLoCo")
-        .only_with("sync.scheme");
+          "takes the average, momentum is SlowMo, nesterov is DiLoCo");
     t.key(&S::outer_lr, "outer_lr", "Learning rate of that step")
         .at_least(0)
         .only_with("sync.outer", {"momentum", "nesterov"});
@@ -66,53 +63,44 @@ struct SyncSection {
         .only_with("sync.outer", {"momentum", "nesterov"});
     t.key(&S::delay, "delay",
           "local: 1 applies an average one meeting late, so that it travels while training goes on")
-        .between(0, 1)
-        .only_with("sync.scheme");
+        .between(0, 1);
     t.key(&S::alpha, "alpha",
           "easgd: which part of its way to the centre a replica goes at a meeting. 0: 0.9 / "
           "replicas, with sync.tree 0.9 / tree")
-        .between(0, 1)
-        .only_with("sync.scheme");
+        .between(0, 1);
     t.key(&S::tree, "tree",
           "easgd: so many replicas share a centre, so many of these one above them, and so on to "
           "one. 0: all share one")
-        .between(0, 1 << 20)
-        .only_with("sync.scheme");
+        .between(0, 1 << 20);
     t.key(&S::tree_up, "tree_up",
           "Steps between meetings of a centre with the one above it, a multiple of K. 0: 4 K")
         .at_least(0)
         .only_with("sync.tree");
     t.key(&S::graph, "graph",
           "dpsgd: who are neighbours: ring (two), torus (four), exponential (one at distance 1, 2, "
-          "4, ... in turn)")
-        .only_with("sync.scheme");
+          "4, ... in turn)");
     t.key(&S::servers, "servers",
           "ps, groups: so many servers share the weights, each with buckets of its own. On real "
           "ranks they are beside the first workers")
-        .between(1, 65536)
-        .only_with("sync.scheme");
+        .between(1, 65536);
     t.key(&S::server_ranks, "server_ranks",
           "ps, groups: the last N ranks of the job are servers and nothing else. 0: none is")
         .between(0, 65536)
-        .only_with("sync.scheme")
         .may_change();
     t.key(&S::quorum, "quorum",
           "ps:sync: a step takes the first N gradients of run.replicas workers; later ones are "
           "dropped, and their samples go to the next worker that is free. 0: all")
-        .at_least(0)
-        .only_with("sync.scheme");
+        .at_least(0);
     t.key(&S::delay_compensation, "delay_compensation",
           "ps, groups, where gradients are applied one by one: lambda of g + lambda g g (w_now - "
           "w_then), which brings a gradient to the weights that it is applied to (DC-ASGD). 0: it "
           "is applied as it is")
-        .at_least(0)
-        .only_with("sync.scheme");
+        .at_least(0);
     t.key(
          &S::stale_rate, "stale_rate",
          "ps, groups, where gradients are applied one by one: the learning rate is divided by this "
          "power of the number of updates since the gradient's weights were taken. 0: it is not")
-        .between(0, 2)
-        .only_with("sync.scheme");
+        .between(0, 2);
   }
 };
 

@@ -52,7 +52,7 @@ struct ExchangeSettings {
                          ///< (exchange/shard.h); result() is valid only there
 };
 
-/// Counted since the construction or the last reset.
+/// Counted since the construction.
 struct ExchangeCounters {
   double exposed_seconds = 0;   ///< blocked in wait(): communication that was not hidden
   double folding_seconds = 0;   ///< adding up local replicas
@@ -109,7 +109,6 @@ class GradientExchange {
   /// Sums up all buckets since the construction.
   comm::CompressionReport compression_report() const;
   const ExchangeCounters& counters() const { return counters_; }
-  void reset_counters() { counters_ = {}; }
 
  private:
   float* slot_memory(int slot) const;

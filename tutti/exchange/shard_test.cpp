@@ -4,7 +4,6 @@
 
 #include <set>
 
-#include "tutti/base/error.h"
 #include "tutti/base/numeric/rng.h"
 #include "tutti/base/numeric/tree_sum.h"
 

@@ -51,7 +51,6 @@ class AverageMeeting final : public Meeting {
     if (!filled && !anchor_.empty())
       std::copy_n(local.front().parameters, anchor_.size(), anchor_.data());
   }
-  void before(int64_t, std::span<const ReplicaValues>) override {}
 
   bool after(int64_t step, double rate, std::span<const ReplicaValues> local) override {
     const bool first = step < settings_.first_steps;
@@ -147,7 +146,6 @@ class ElasticMeeting final : public Meeting {
   void begin(std::span<const ReplicaValues> local, bool filled) override {
     if (!filled) std::copy_n(local.front().parameters, center_.size(), center_.data());
   }
-  void before(int64_t, std::span<const ReplicaValues>) override {}
 
   bool after(int64_t step, double, std::span<const ReplicaValues> local) override {
     if ((step + 1) % every_ != 0) return false;
@@ -186,8 +184,6 @@ class ElasticMeeting final : public Meeting {
 class NoMeeting final : public Meeting {
  public:
   explicit NoMeeting(comm::Communicator& communicator) : communicator_(communicator) {}
-  void begin(std::span<const ReplicaValues>, bool) override {}
-  void before(int64_t, std::span<const ReplicaValues>) override {}
   bool after(int64_t, double, std::span<const ReplicaValues>) override { return false; }
   void model(std::span<const ReplicaValues> local, std::span<float> weights) override {
     std::copy_n(local.front().parameters, weights.size(), weights.begin());

@@ -26,7 +26,6 @@ class DelayedMeeting final : public Meeting {
     else if (under_way_)
       send();
   }
-  void before(int64_t, std::span<const ReplicaValues>) override {}
 
   bool after(int64_t step, double rate, std::span<const ReplicaValues> local) override {
     if ((step + 1) % settings_.every != 0) return false;

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "tutti/sync/meeting_job.h"
 
 namespace tutti::sync {

@@ -51,7 +51,6 @@ class GossipMeeting final : public Meeting {
     for (int replica = 0; replica < map_.replicas(); ++replica)
       if (flight_of(replica).to >= 0) send(replica);  // resend messages of the interrupted run
   }
-  void before(int64_t, std::span<const ReplicaValues>) override {}
 
   bool after(int64_t step, double, std::span<const ReplicaValues> local) override {
     const auto arrivals =

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "tutti/base/error.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/sync/meeting_job.h"

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "tutti/sync/meeting_job.h"
 
 namespace tutti::sync {

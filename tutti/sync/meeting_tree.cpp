@@ -44,7 +44,6 @@ class TreeMeeting final : public Meeting {
       for (size_t i = 0; i < level.size(); ++i)
         std::copy_n(local[i].parameters, floats_, level[i].as<float>().data());
   }
-  void before(int64_t, std::span<const ReplicaValues>) override {}
 
   bool after(int64_t step, double, std::span<const ReplicaValues> local) override {
     const int levels = tree_.met(settings_, step);

@@ -1,6 +1,5 @@
 // The part of WeightServer for steps that take a quorum of gradients.
 #include <algorithm>
-#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/schedule/element.h"

@@ -1,7 +1,5 @@
 #include "tutti/sync/stragglers.h"
 
-#include <algorithm>
-
 #include "tutti/base/log.h"
 
 namespace tutti::sync {

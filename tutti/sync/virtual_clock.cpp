@@ -1,7 +1,6 @@
 #include "tutti/sync/virtual_clock.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "tutti/base/error.h"

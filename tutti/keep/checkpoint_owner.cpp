@@ -1,9 +1,8 @@
-#include "tutti/keep/checkpoint_owner.h"
-
 #include <fmt/format.h>
 
 #include "tutti/base/error.h"
 #include "tutti/keep/checkpoint.h"
+#include "tutti/keep/run_folder.h"
 #include "tutti/trace/record.h"
 
 namespace tutti::keep {

@@ -7,7 +7,6 @@
 #include "tutti/base/log.h"
 #include "tutti/keep/checkpoint.h"
 #include "tutti/keep/checkpoint_folder.h"
-#include "tutti/keep/manifest.h"
 
 namespace tutti::keep {
 namespace {

@@ -9,7 +9,6 @@
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/keep/checkpoint.h"
-#include "tutti/keep/checkpoint_owner.h"
 #include "tutti/keep/rank_file.h"
 #include "tutti/trace/record.h"
 

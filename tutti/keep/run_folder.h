@@ -87,6 +87,12 @@ class HoldsRun : public ConfigError {
 /// reason for a refusal (HoldsRun). Takes no lock, and makes, renames or removes nothing.
 RunPlace preview_run_folder(const RunFolderRequest& request);
 
+/// Throws ConfigError in two cases. The newest checkpoint in place.checkpoints is of another run
+/// than the one in place.directory. Or there is none (place.resume is empty), although the
+/// record of that run names one: its disk may be absent, and a new run would take the place of the
+/// old one.
+void check_whose_checkpoint(const RunPlace& place);
+
 /// Does rank 0's part and stores the locks that it took.
 RunPlace take_run_folder(const RunFolderRequest& request, std::vector<FolderLock>& locks);
 

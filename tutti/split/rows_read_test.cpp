@@ -1,4 +1,4 @@
-#include "tutti/split/rows_read.h"
+#include "tutti/split/split.h"
 
 #include <gtest/gtest.h>
 

@@ -67,31 +67,31 @@ bool Splitter::is_shared(const graph::Node& n) const {
   return true;
 }
 
+graph::Value copy_bound_value(graph::Graph& graph, const graph::ValueInfo& info,
+                              const Shape& shape) {
+  switch (info.role) {
+    case graph::Role::input: return graph.input(info.name, info.type.desc, info.type.batched);
+    case graph::Role::parameter: return graph.parameter(info.name, shape, info.init);
+    case graph::Role::statistic: return graph.statistic(info.name, shape, info.init);
+    case graph::Role::scalar: return graph.scalar(info.name);
+    case graph::Role::table:
+    case graph::Role::result: return {};
+    case graph::Role::state:
+    case graph::Role::gradient: CHECK(false, "'{}' in a forward graph", info.name);
+  }
+  return {};
+}
+
 /// Copies the values that the caller binds, in order, so that a listing of parameters keeps its
 /// order.
 void Splitter::copy_bound() {
   graph::Graph& graph = result_.graph;
   for (size_t i = 0; i < old_.values().size(); ++i) {
     const graph::ValueInfo& info = old_.values()[i];
-    graph::Value& made = held_[i].value;
-    switch (info.role) {
-      case graph::Role::input:
-        made = graph.input(info.name, info.type.desc, info.type.batched);
-        break;
-      case graph::Role::parameter:
-        made = graph.parameter(info.name, info.type.desc.shape, info.init);
-        break;
-      case graph::Role::table:
-        made = graph.table(info.name, info.type.desc.shape, info.init, info.rows);
-        break;
-      case graph::Role::statistic:
-        made = graph.statistic(info.name, info.type.desc.shape, info.init);
-        break;
-      case graph::Role::scalar: made = graph.scalar(info.name); break;
-      case graph::Role::state:
-      case graph::Role::gradient: CHECK(false, "'{}' in a forward graph", info.name);
-      case graph::Role::result: break;
-    }
+    const Shape& shape = info.type.desc.shape;
+    held_[i].value = info.role == graph::Role::table
+                         ? graph.table(info.name, shape, info.init, info.rows)
+                         : copy_bound_value(graph, info, shape);
   }
 }
 

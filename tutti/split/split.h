@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "tutti/ops/fusion/fuse.h"
 #include "tutti/split/grid.h"
@@ -32,5 +33,19 @@ struct SplitSettings {
 /// with all of its samples, or none. Layers behind one that needs all rows are computed identically
 /// by all parts of a replica. Throws ConfigError if something cannot be shared.
 ops::Rewritten split_samples(const graph::Graph& graph, const SplitSettings& settings);
+
+/// Adds a value that the caller of a forward graph binds to `graph`, a parameter or statistic with
+/// this shape. Returns no value for the result of a node, nor for a table, of which a rank has
+/// rows.
+graph::Value copy_bound_value(graph::Graph& graph, const graph::ValueInfo& info,
+                              const Shape& shape);
+
+struct RowsRead {
+  int dim = 0;  ///< dimension of the input
+  graph::Rows rows;
+};
+/// Returns the rows of one dimension that all readers of `input` together read; nothing if a reader
+/// takes all rows, or rows of another dimension.
+std::optional<RowsRead> rows_read(const graph::Graph& graph, graph::Value input);
 
 }  // namespace tutti::split

@@ -9,6 +9,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/ops/parts.h"
+#include "tutti/split/split.h"
 
 namespace tutti::split {
 namespace {
@@ -208,26 +209,12 @@ class StageTaker {
       const graph::Value v{static_cast<int32_t>(i)};
       if (!reads(stage_, v)) continue;
       const graph::ValueInfo& info = old_[v];
-      switch (info.role) {
-        case graph::Role::input:
-          of(v) = graph.input(info.name, info.type.desc, info.type.batched);
-          break;
-        case graph::Role::parameter:
-          of(v) = graph.parameter(info.name, info.type.desc.shape, info.init);
-          break;
-        case graph::Role::statistic:
-          of(v) = graph.statistic(info.name, info.type.desc.shape, info.init);
-          break;
-        case graph::Role::scalar: of(v) = graph.scalar(info.name); break;
-        case graph::Role::table:
-          throw ConfigError(fmt::format(
-              "the model looks rows up in the table '{}', which all ranks share: parallel.pipeline "
-              "is not built together with tables",
-              info.name));
-        case graph::Role::state:
-        case graph::Role::gradient: CHECK(false, "'{}' in a forward graph", info.name);
-        case graph::Role::result: break;
-      }
+      if (info.role == graph::Role::table)
+        throw ConfigError(fmt::format(
+            "the model looks rows up in the table '{}', which all ranks share: parallel.pipeline "
+            "is not built together with tables",
+            info.name));
+      of(v) = copy_bound_value(graph, info, info.type.desc.shape);
     }
   }
 

@@ -12,6 +12,7 @@
 #include "tutti/ops/parts.h"
 #include "tutti/ops/sequence/embedding.h"
 #include "tutti/ops/shape_ops.h"
+#include "tutti/split/split.h"
 
 namespace tutti::split {
 namespace {
@@ -106,29 +107,13 @@ class TableSharer {
   void copy_bound() {
     for (size_t i = 0; i < old_.values().size(); ++i) {
       const graph::ValueInfo& info = old_.values()[i];
-      graph::Value& made = of_[i];
-      switch (info.role) {
-        case graph::Role::input:
-          made = graph().input(info.name, info.type.desc, info.type.batched);
-          break;
-        case graph::Role::parameter:
-          made = graph().parameter(info.name, info.type.desc.shape, info.init);
-          break;
-        case graph::Role::statistic:
-          made = graph().statistic(info.name, info.type.desc.shape, info.init);
-          break;
-        case graph::Role::scalar: made = graph().scalar(info.name); break;
-        case graph::Role::table:
-          for (Read& read : reads_)
-            if (is_mine(read) && read.node->in[0].id == static_cast<int32_t>(i))
-              made = read.table =
-                  graph().table(info.name, Shape{read.piece.rows, info.type.desc.shape[1]},
-                                info.init, {read.piece.first, info.type.desc.shape[0]});
-          break;
-        case graph::Role::state:
-        case graph::Role::gradient: CHECK(false, "'{}' in a forward graph", info.name);
-        case graph::Role::result: break;
-      }
+      const Shape& shape = info.type.desc.shape;
+      of_[i] = copy_bound_value(graph(), info, shape);
+      if (info.role != graph::Role::table) continue;
+      for (Read& read : reads_)
+        if (is_mine(read) && read.node->in[0].id == static_cast<int32_t>(i))
+          of_[i] = read.table = graph().table(info.name, Shape{read.piece.rows, shape[1]},
+                                              info.init, {read.piece.first, shape[0]});
     }
   }
 

@@ -18,6 +18,7 @@
 #include "tutti/ops/sequence/swiglu.h"
 #include "tutti/ops/sequence/token_slice.h"
 #include "tutti/ops/sequence/waves.h"
+#include "tutti/split/split.h"
 #include "tutti/split/tensor_rule.h"
 
 namespace tutti::split {
@@ -121,30 +122,14 @@ class TensorSplitter {
   void copy_bound() {
     for (size_t i = 0; i < old_.values().size(); ++i) {
       const graph::ValueInfo& info = old_.values()[i];
-      graph::Value& made = of_[i];
+      if (info.role == graph::Role::table)
+        throw ConfigError(
+            fmt::format("the model looks rows up in the table '{}': tables are not built for "
+                        "parallel.tensor, leave one of them out",
+                        info.name));
       const auto part = made_.slices.find(info.name);
-      switch (info.role) {
-        case graph::Role::input:
-          made = graph().input(info.name, info.type.desc, info.type.batched);
-          break;
-        case graph::Role::parameter:
-          made = graph().parameter(
-              info.name, part == made_.slices.end() ? info.type.desc.shape : part->second.shape(),
-              info.init);
-          break;
-        case graph::Role::statistic:
-          made = graph().statistic(info.name, info.type.desc.shape, info.init);
-          break;
-        case graph::Role::scalar: made = graph().scalar(info.name); break;
-        case graph::Role::table:
-          throw ConfigError(
-              fmt::format("the model looks rows up in the table '{}': tables are not built for "
-                          "parallel.tensor, leave one of them out",
-                          info.name));
-        case graph::Role::state:
-        case graph::Role::gradient: CHECK(false, "'{}' in a forward graph", info.name);
-        case graph::Role::result: break;
-      }
+      of_[i] = copy_bound_value(
+          graph(), info, part == made_.slices.end() ? info.type.desc.shape : part->second.shape());
     }
     if (by_position_.empty()) return;
     std::vector<graph::Value> in;

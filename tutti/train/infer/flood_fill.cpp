@@ -6,7 +6,6 @@
 #include <cmath>
 #include <deque>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "tutti/base/error.h"

@@ -55,26 +55,17 @@ Reporter::Reporter(const keep::RunPlace& place, trace::RunStart about,
   csv_.emplace(log_before(record_.path()), place.directory);
 }
 
-void Reporter::add(trace::StepRecord event) {
+template <class Event>
+void Reporter::add_to_all(Event event) {
   event.time = trace::unix_now();
   record_.append(event);
   tensorboard_.add(event);
   csv_->add(event);
 }
 
-void Reporter::add(trace::EpochRecord event) {
-  event.time = trace::unix_now();
-  record_.append(event);
-  tensorboard_.add(event);
-  csv_->add(event);
-}
-
-void Reporter::add(trace::EvalRecord event) {
-  event.time = trace::unix_now();
-  record_.append(event);
-  tensorboard_.add(event);
-  csv_->add(event);
-}
+void Reporter::add(trace::StepRecord event) { add_to_all(event); }
+void Reporter::add(trace::EpochRecord event) { add_to_all(event); }
+void Reporter::add(trace::EvalRecord event) { add_to_all(event); }
 
 void Reporter::add(trace::TestRecord event) {
   event.time = trace::unix_now();

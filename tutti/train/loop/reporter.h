@@ -31,6 +31,9 @@ class Reporter {
   trace::RunRecord& record() { return record_; }
 
  private:
+  template <class Event>
+  void add_to_all(Event event);
+
   trace::RunRecord record_;
   trace::TensorBoardWriter tensorboard_;
   std::optional<trace::CsvFiles> csv_;

@@ -5,9 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
-#include <sstream>
-#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
@@ -256,12 +253,7 @@ void RunReport::end_epoch() {
     }
     run_.reporter->add(line);
   }
-  run_.epoch.times = {};
-  run_.epoch.norms = {};
-  run_.epoch.loss = 0;
-  run_.epoch.partial = false;
-  run_.epoch.virtual_begun = run_.rounds->virtual_seconds().value_or(0);
-  run_.epoch.virtual_waited = 0;
+  run_.epoch = {.virtual_begun = run_.rounds->virtual_seconds().value_or(0)};
   report_data();
   report_machine(false);
   run_.rounds->report(run_.step, run_.first() ? &run_.reporter->record() : nullptr);

@@ -31,8 +31,6 @@ struct RunShape {
   const LearningRateSchedule schedule;
 
   int64_t steps_per_epoch() const { return sampler.steps_per_epoch(); }
-  /// Returns the epoch, from 1, that contains the completed step `step`.
-  int64_t epoch_of(int64_t step) const { return (step - 1) / steps_per_epoch() + 1; }
   /// Returns the map of statistics among ranks that have the same kind of them.
   const exchange::ReplicaMap& with_statistics() const {
     return grid.stages() > 1 ? replicas : workers;

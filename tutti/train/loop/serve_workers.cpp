@@ -1,10 +1,6 @@
-#include "tutti/train/loop/serve_workers.h"
-
-#include <string>
-
 #include "tutti/base/error.h"
-#include "tutti/config/run_settings.h"
 #include "tutti/train/loop/reporter.h"
+#include "tutti/train/loop/trainer_run.h"
 #include "tutti/train/rounds/rank_servers.h"
 #include "tutti/train/rounds/server_orders.h"
 #include "tutti/train/settings/specs.h"
@@ -25,7 +21,6 @@ RunResult serve_workers(const TrainerSpec& spec) {
                            plan::Choices::Of::first_rank);
   network.warns = false;
   TrainingStep step({.network = std::move(network),
-                     .exchange = {},
                      .map = exchange::ReplicaMap(own.size(), own.size(), own.rank()),
                      .accumulate = static_cast<int>(config.batch.accumulate),
                      .summed = {.replicas = 1, .ranks = 1},

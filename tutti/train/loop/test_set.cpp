@@ -1,8 +1,5 @@
 // Measures the test set, once, at the end.
 
-#include <algorithm>
-#include <span>
-
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"

@@ -1,11 +1,9 @@
 #include "tutti/train/loop/trainer.h"
 
 #include <cmath>
-#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
-#include "tutti/train/loop/serve_workers.h"
 #include "tutti/train/loop/trainer_run.h"
 #include "tutti/train/settings/goal.h"
 #include "tutti/train/settings/server_settings.h"

@@ -1,6 +1,6 @@
 #pragma once
 // TrainerRun: the implementation of train() (trainer.h): a run with its parts, and the loop that
-// calls them. Private to trainer*.cpp.
+// calls them; and serve_workers(). Private to the sources of train().
 
 #include <optional>
 #include <string>
@@ -48,5 +48,10 @@ class TrainerRun {
   std::optional<Evaluation> evaluation_;
   std::optional<RunCheckpoints> checkpoints_;
 };
+
+/// Runs instead of train() on a rank that only serves weights (sync.server_ranks): serves the
+/// workers' rounds until they dismiss it. `spec.communicator` contains only the servers, `spec.job`
+/// first the workers and then the servers.
+RunResult serve_workers(const TrainerSpec& spec);
 
 }  // namespace tutti::train

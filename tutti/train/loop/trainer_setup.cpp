@@ -1,7 +1,6 @@
 #include "tutti/train/loop/trainer_run.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <iterator>
 

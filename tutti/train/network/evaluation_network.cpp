@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <functional>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "tutti/base/error.h"
 #include "tutti/models/registry.h"
 #include "tutti/ops/fusion/fuse.h"
-#include "tutti/split/rows_read.h"
+#include "tutti/split/split.h"
 #include "tutti/split/tensors.h"
 
 namespace tutti::train {

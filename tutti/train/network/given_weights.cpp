@@ -10,7 +10,6 @@
 #include "tutti/comm/control/agree.h"
 #include "tutti/keep/checkpoint.h"
 #include "tutti/keep/foreign_names.h"
-#include "tutti/keep/manifest.h"
 #include "tutti/models/lora.h"
 #include "tutti/train/network/nonfinite.h"
 #include "tutti/train/network/table_files.h"

@@ -1,7 +1,7 @@
 #pragma once
 // RankServers: servers of weights that are ranks, and their workers, as used by the trainer. The
 // servers are the ranks of the first workers, or the last ranks of the job, which then only serve
-// (train/loop/serve_workers.h). Training consists of rounds between which all ranks meet:
+// (train/loop/serve_workers.cpp). Training consists of rounds between which all ranks meet:
 // evaluations, checkpoints and lines of the record are made there.
 //
 //   open(step, end, comes); while (auto ticket = next(signal)) make the gradient of its samples;

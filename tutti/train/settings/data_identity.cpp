@@ -1,11 +1,11 @@
-#include "tutti/train/settings/data_identity.h"
-
 #include <fmt/format.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <memory>
 #include <vector>
+
+#include "tutti/train/settings/resume_check.h"
 
 namespace tutti::train {
 

@@ -11,7 +11,6 @@
 #include "tutti/data/pipeline/permutation.h"
 #include "tutti/models/registry.h"
 #include "tutti/trace/record.h"
-#include "tutti/train/settings/data_identity.h"
 #include "tutti/train/settings/server_settings.h"
 #include "tutti/train/settings/specs.h"
 

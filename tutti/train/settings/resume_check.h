@@ -28,6 +28,15 @@ inline constexpr const char* kOrderMachine = "replay.machine.content";
 /// For --resume-anyway alone: the kernels of the checkpoint, where this processor lacks one.
 inline constexpr const char* kPlanChoices = "plan.choices";
 
+/// Describes a run's data as a line of text, such as "10000 samples of u8 image 3x32x32, u8 label
+/// in 10 classes, checksum 0123456789abcdef": a resumed run and all ranks of a job must have the
+/// same data. The checksum covers all fields: all samples up to 64 MiB, and evenly spaced samples
+/// of a larger set.
+std::string data_identity(const data::Dataset& dataset);
+
+/// Does the same for the statistics of all fields: "statistics 0123456789abcdef".
+std::string statistics_identity(const data::Dataset& dataset);
+
 /// Returns run.replicas of the run that wrote a checkpoint, as resolved: with a quorum all of them,
 /// while CheckpointInfo::replicas are those whose gradients form a step.
 int64_t replicas_of(const keep::CheckpointInfo& checkpoint);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "tutti/data/open/catalog.h"
 #include "tutti/data/transform/derived_field.h"

@@ -40,8 +40,9 @@ struct SummedGradients {
 };
 
 struct TrainingStepSpec {
-  NetworkSpec network;
-  exchange::ExchangeSettings exchange;  ///< its `sharded` replaces network.training.sharded_update
+  NetworkSpec network = {};
+  /// Its `sharded` replaces network.training.sharded_update.
+  exchange::ExchangeSettings exchange = {};
   exchange::ReplicaMap map;   ///< replicas to groups of ranks; one rank is a group if none share
   split::PartGrid grid = {};  ///< the groups; replaces network.training.split.grid
   int accumulate = 1;         ///< micro-batches per replica and step

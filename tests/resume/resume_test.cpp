@@ -7,9 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <numeric>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>

@@ -8,10 +8,8 @@
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"
 #include "tutti/base/refused_calls.h"
-#include "tutti/keep/checkpoint_folder.h"
 #include "tutti/keep/checkpoint_test.h"
 #include "tutti/keep/durable_file.h"
-#include "tutti/keep/manifest.h"
 
 namespace tutti::keep {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <cstring>
 #include <fstream>
-#include <numeric>
 #include <optional>
 
 #include "tutti/base/error.h"

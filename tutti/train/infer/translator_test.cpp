@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/error.h"

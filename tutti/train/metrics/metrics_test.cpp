@@ -26,12 +26,15 @@ models::ModelSpec task(models::TaskKind kind, int64_t classes) {
   return model;
 }
 
-Quality quality_of(const models::ModelSpec& model, const Shape& prediction, const Shape& target,
-                   std::span<const float> y, const void* t, int64_t count) {
+Quality quality_of_judged(const models::ModelSpec& model, const Judged& judged, int64_t count) {
   Quality quality(metrics_of(model));
-  const Judged judged{{y.data(), prediction}, {t, target}};
   for (int64_t i = 0; i < count; ++i) quality.add({&judged, 1}, i);
   return quality;
+}
+
+Quality quality_of(const models::ModelSpec& model, const Shape& prediction, const Shape& target,
+                   std::span<const float> y, const void* t, int64_t count) {
+  return quality_of_judged(model, {{y.data(), prediction}, {t, target}}, count);
 }
 
 Quality classified(std::span<const float> logits, std::span<const int32_t> labels,
@@ -207,19 +210,16 @@ TEST(Metrics, ErrorsAreOfTheDataAndLossesOfWhatIsLearned) {
   model.targets = {{.name = model.target_field, .sample = {1}, .unit = "K"}};
   const std::array<float, 2> y = {280, 300}, t = {286, 288}, learned = {0, 2},
                              wanted = {0.6f, 0.8f};
-  Quality quality(metrics_of(model));
   const Judged judged{
       {y.data(), {1}}, {t.data(), {1}}, {learned.data(), {1}}, {wanted.data(), {1}}};
-  for (int64_t i = 0; i < 2; ++i) quality.add({&judged, 1}, i);
+  const Quality quality = quality_of_judged(model, judged, 2);
   EXPECT_EQ(quality.value("mae"), 9);
   EXPECT_NEAR(quality.value("loss"), (0.36 + 1.44) / 2, 1e-6);
   // 1e9 in f32 has steps of 64: the error is computed from values that keep their digits.
   const std::array<float, 2> far = {1e9f, 1e9f}, near = {1, 2}, none = {0, 0};
-  Quality digits(metrics_of(model));
   const Judged large{{far.data(), {1}},  {far.data(), {1}},  {near.data(), {1}},
                      {none.data(), {1}}, {near.data(), {1}}, {none.data(), {1}}};
-  for (int64_t i = 0; i < 2; ++i) digits.add({&large, 1}, i);
-  EXPECT_EQ(digits.value("mae"), 1.5);
+  EXPECT_EQ(quality_of_judged(model, large, 2).value("mae"), 1.5);
   // Units may make numbers very small or large: sums stay exact in any order.
   for (const float unit : {1e-15f, 1.0f, 1e9f}) {
     std::vector<float> a(1000), zero(1000, 0.0f);
@@ -243,9 +243,8 @@ TEST(Metrics, InfiniteAndNoNumberAreNeverTheBest) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNaN = NAN;
   models::ModelSpec model = task(models::TaskKind::regress, 0);
   const std::array<float, 2> y = {std::expm1(100.0f), 1}, t = {1, 1}, learned = {100, 1};
-  Quality quality(metrics_of(model));
   const Judged judged{{y.data(), {1}}, {t.data(), {1}}, {learned.data(), {1}}, {t.data(), {1}}};
-  for (int64_t i = 0; i < 2; ++i) quality.add({&judged, 1}, i);
+  const Quality quality = quality_of_judged(model, judged, 2);
   EXPECT_EQ(quality.value("mae"), kInfinity);
   EXPECT_TRUE(std::isfinite(quality.value("loss")));
   EXPECT_EQ(quality.undefined(), "mae is infinite, which is never the best");

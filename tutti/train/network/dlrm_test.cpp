@@ -117,8 +117,6 @@ Trained trained_dlrm(const DlrmRun& run) {
   std::mutex mutex;
   comm::run_ranks(run.ranks, [&](comm::Communicator& communicator) {
     TrainingStepSpec spec{
-        .network = {},
-        .exchange = {},
         .map = exchange::ReplicaMap(kTinyReplicas / run.accumulate, run.ranks, communicator.rank()),
         .grid = split::PartGrid({}, 1, run.ranks, communicator.rank()),
         .accumulate = run.accumulate,

@@ -14,6 +14,8 @@
 namespace tutti::train {
 namespace {
 
+using InitKind = graph::Init::Kind;
+
 std::vector<float> initial(const InitialTensor& tensor, uint64_t seed = 1) {
   std::vector<float> values(static_cast<size_t>(tensor.shape.elements()), NAN);
   initialise(tensor, seed, values);
@@ -34,54 +36,45 @@ double variance(const std::vector<float>& values) {
 
 TEST(Initialise, HasTheVarianceOfItsFan) {
   const Shape w{64, 32, 3, 3};
-  EXPECT_NEAR(
-      variance(initial({"a.weight", w, {graph::Init::Kind::kaiming_normal_fan_out, 0}})) * 64 * 9,
-      2, 0.06);
-  EXPECT_NEAR(
-      variance(initial({"a.weight", w, {graph::Init::Kind::kaiming_normal_fan_in, 0}})) * 32 * 9, 2,
-      0.06);
+  EXPECT_NEAR(variance(initial({"a.weight", w, {InitKind::kaiming_normal_fan_out, 0}})) * 64 * 9, 2,
+              0.06);
+  EXPECT_NEAR(variance(initial({"a.weight", w, {InitKind::kaiming_normal_fan_in, 0}})) * 32 * 9, 2,
+              0.06);
   const std::vector<float> uniform =
-      initial({"fc.weight", {100, 400}, {graph::Init::Kind::uniform_fan_in, 0}});
+      initial({"fc.weight", {100, 400}, {InitKind::uniform_fan_in, 0}});
   EXPECT_NEAR(variance(uniform) * 400, 1.0 / 3, 0.01);
   EXPECT_LE(std::ranges::max(uniform), 0.05f);
   EXPECT_GE(std::ranges::min(uniform), -0.05f);
-  EXPECT_LE(
-      std::ranges::max(initial({"fc.bias", {1000}, {graph::Init::Kind::uniform_fan_in, 10000}})),
-      0.01f);
+  EXPECT_LE(std::ranges::max(initial({"fc.bias", {1000}, {InitKind::uniform_fan_in, 10000}})),
+            0.01f);
   // Keras counts the receptive field in both fans: (32 + 64) * 9.
-  const std::vector<float> glorot =
-      initial({"a.weight", w, {graph::Init::Kind::glorot_uniform, 0}});
+  const std::vector<float> glorot = initial({"a.weight", w, {InitKind::glorot_uniform, 0}});
   const float limit = std::sqrt(6.0f / ((32 + 64) * 9));
   EXPECT_NEAR(variance(glorot), limit * limit / 3, 0.02 * limit * limit / 3);
   EXPECT_LE(std::ranges::max(glorot), limit);
   EXPECT_GE(std::ranges::max(glorot), 0.999f * limit);
   EXPECT_GE(std::ranges::min(glorot), -limit);
-  EXPECT_THROW(initial({"a.bias", {8}, {graph::Init::Kind::glorot_uniform, 0}}), ConfigError);
+  EXPECT_THROW(initial({"a.bias", {8}, {InitKind::glorot_uniform, 0}}), ConfigError);
   const std::vector<float> kaiming =
-      initial({"a.weight", w, {graph::Init::Kind::kaiming_uniform_fan_in, 0}});
+      initial({"a.weight", w, {InitKind::kaiming_uniform_fan_in, 0}});
   EXPECT_NEAR(variance(kaiming) * 32 * 9, 2, 0.06);
   EXPECT_LE(std::ranges::max(kaiming), std::sqrt(6.0f / (32 * 9)));
-  EXPECT_NEAR(
-      variance(initial({"a.weight", w, {graph::Init::Kind::kaiming_uniform_fan_out, 0}})) * 64 * 9,
-      2, 0.06);
-  EXPECT_NEAR(
-      variance(initial({"a.weight", w, {graph::Init::Kind::glorot_normal, 0}})) * (32 + 64) * 9, 2,
-      0.06);
-  EXPECT_EQ(initial({"bn.weight", {3}, {graph::Init::Kind::ones, 0}}), std::vector<float>(3, 1.0f));
-  EXPECT_EQ(initial({"bn.bias", {3}, {graph::Init::Kind::zeros, 0}}), std::vector<float>(3, 0.0f));
+  EXPECT_NEAR(variance(initial({"a.weight", w, {InitKind::kaiming_uniform_fan_out, 0}})) * 64 * 9,
+              2, 0.06);
+  EXPECT_NEAR(variance(initial({"a.weight", w, {InitKind::glorot_normal, 0}})) * (32 + 64) * 9, 2,
+              0.06);
+  EXPECT_EQ(initial({"bn.weight", {3}, {InitKind::ones, 0}}), std::vector<float>(3, 1.0f));
+  EXPECT_EQ(initial({"bn.bias", {3}, {InitKind::zeros, 0}}), std::vector<float>(3, 0.0f));
 }
 
 TEST(Initialise, TakesAGivenNumber) {
   const Shape w{64, 32, 3, 3};
-  EXPECT_EQ(initial({"fc.bias", {3}, {graph::Init::Kind::constant, 0, 0.1}}),
-            std::vector<float>(3, 0.1f));
-  EXPECT_NEAR(variance(initial({"a.weight", w, {graph::Init::Kind::normal, 0, 0.02}})), 0.0004,
-              1.2e-5);
-  const std::vector<float> uniform = initial({"a.weight", w, {graph::Init::Kind::uniform, 0, 0.3}});
+  EXPECT_EQ(initial({"fc.bias", {3}, {InitKind::constant, 0, 0.1}}), std::vector<float>(3, 0.1f));
+  EXPECT_NEAR(variance(initial({"a.weight", w, {InitKind::normal, 0, 0.02}})), 0.0004, 1.2e-5);
+  const std::vector<float> uniform = initial({"a.weight", w, {InitKind::uniform, 0, 0.3}});
   EXPECT_NEAR(variance(uniform), 0.03, 0.001);
   EXPECT_LE(std::ranges::max(uniform), 0.3f);
-  const std::vector<float> cut =
-      initial({"a.weight", w, {graph::Init::Kind::truncated_normal, 0, 0.02}});
+  const std::vector<float> cut = initial({"a.weight", w, {InitKind::truncated_normal, 0, 0.02}});
   EXPECT_LE(std::ranges::max(cut), 0.04f);
   EXPECT_GE(std::ranges::max(cut), 0.039f);
   EXPECT_GE(std::ranges::min(cut), -0.04f);
@@ -91,7 +84,7 @@ TEST(Initialise, TakesAGivenNumber) {
 /// There are more values than are drawn at once: later draws replace rejected ones.
 TEST(Initialise, CutNumbersAreThoseDrawnOneAfterTheOther) {
   const std::vector<float> values =
-      initial({"a.weight", {(1 << 22) + 3}, {graph::Init::Kind::truncated_normal, 0, 0.02}});
+      initial({"a.weight", {(1 << 22) + 3}, {InitKind::truncated_normal, 0, 0.02}});
   const std::string_view name = "a.weight";
   Rng rng(1, Purpose::weights, XXH64(name.data(), name.size(), 0));
   int64_t wrong = 0;
@@ -106,7 +99,7 @@ TEST(Initialise, CutNumbersAreThoseDrawnOneAfterTheOther) {
 /// The values do not depend on the owner or on the number of threads: 1.5 million values are 23
 /// blocks.
 TEST(Initialise, RowsOfATableAreThoseOfTheWhole) {
-  const graph::Init init{.kind = graph::Init::Kind::uniform, .value = 0.5};
+  const graph::Init init{.kind = InitKind::uniform, .value = 0.5};
   const std::vector<float> whole = initial({"emb_l.0.weight", {50000, 30}, init});
   for (const int64_t first : {0, 1, 777, 20000}) {
     const Shape rows{first == 777 ? 11 : 30000, 30};
@@ -117,7 +110,7 @@ TEST(Initialise, RowsOfATableAreThoseOfTheWhole) {
 }
 
 TEST(Initialise, DependsOnSeedAndNameAlone) {
-  const graph::Init init{graph::Init::Kind::kaiming_normal_fan_in, 0};
+  const graph::Init init{InitKind::kaiming_normal_fan_in, 0};
   const auto first = initial({"conv1.weight", {8, 4}, init});
   EXPECT_EQ(first, initial({"conv1.weight", {8, 4}, init}));
   EXPECT_NE(first, initial({"conv2.weight", {8, 4}, init}));

@@ -12,13 +12,7 @@
 namespace tutti::train {
 namespace {
 
-models::ModelSpec odd_images() {
-  models::ModelSpec model;
-  model.name = "resnet8";
-  model.input = {3, 13, 8};
-  model.width = 8;
-  return model;
-}
+models::ModelSpec odd_images() { return {.name = "resnet8", .input = {3, 13, 8}, .width = 8}; }
 
 /// Returns the measured choices that each rank's plan uses.
 std::vector<std::string> choices_of_ranks(int ranks, const std::vector<int64_t>& spatial,

@@ -162,13 +162,11 @@ TEST(Optimizer, KnowsBiasesAndNorms) {
   const Updated n;
   const graph::Graph& graph = n.model.graph;
   const auto norm = [&](const char* name) { return is_norm_parameter(graph, graph.find(name)); };
-  EXPECT_TRUE(norm("bn1.weight"));
-  EXPECT_TRUE(norm("layer1.0.bn2.bias"));
-  EXPECT_TRUE(norm("layer2.0.shortcut.1.weight"));
-  EXPECT_TRUE(norm("layer2.0.shortcut.1.bias"));
-  EXPECT_FALSE(norm("layer2.0.shortcut.0.weight"));
-  EXPECT_FALSE(norm("linear.weight"));
-  EXPECT_FALSE(norm("linear.bias"));
+  for (const char* name : {"bn1.weight", "layer1.0.bn2.bias", "layer2.0.shortcut.1.weight",
+                           "layer2.0.shortcut.1.bias"})
+    EXPECT_TRUE(norm(name)) << name;
+  for (const char* name : {"layer2.0.shortcut.0.weight", "linear.weight", "linear.bias"})
+    EXPECT_FALSE(norm(name)) << name;
 }
 
 TEST(Optimizer, OnlyBiases) {

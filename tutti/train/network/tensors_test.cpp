@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <map>
@@ -102,9 +101,7 @@ SharedSteps train_shared(const TensorRun& run) {
   comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
     const split::PartGrid grid =
         split::PartGrid::of_tensors(run.tensor, ranks, communicator.rank(), run.positions);
-    TrainingStepSpec spec{.network = {},
-                          .exchange = {},
-                          .map = exchange::ReplicaMap(run.replicas, grid.groups(), grid.group()),
+    TrainingStepSpec spec{.map = exchange::ReplicaMap(run.replicas, grid.groups(), grid.group()),
                           .grid = grid,
                           .seed = 3};
     spec.network.training.model = run.model;
@@ -160,22 +157,28 @@ Tensors gradients_of(const SharedSteps& run) {
   return gradients;
 }
 
+/// Expects the losses and gradients of ranks that share layers to be those of others, up to
+/// rounding.
+void expect_alike(const SharedSteps& shared, const SharedSteps& alone, double loss = 1e-5,
+                  double gradient = 1e-4) {
+  EXPECT_EQ(shared.first, alone.first) << "the same first weights";
+  for (size_t s = 0; s < alone.losses.size(); ++s)
+    EXPECT_NEAR(shared.losses[s], alone.losses[s], loss);
+  const Tensors gradients = gradients_of(shared);
+  for (const auto& [name, of_one] : gradients_of(alone))
+    EXPECT_LT(distance_of(gradients.at(name), of_one), gradient) << name;
+}
+
 TEST(SharedTensors, HaveTheLossAndTheGradientsOfOneRank) {
   const SharedSteps alone = train_shared({.replicas = 1}), two = train_shared({.replicas = 2});
-  const Tensors of_one = gradients_of(alone), of_two = gradients_of(two);
   for (const auto& [replicas, tensor, positions] :
        {std::tuple{1, 2, false}, {1, 4, false}, {2, 2, false}, {1, 2, true}, {2, 4, true}}) {
     SCOPED_TRACE(fmt::format("{} replica(s) on {} ranks each{}", replicas, tensor,
                              positions ? ", which share positions" : ""));
     const SharedSteps shared =
         train_shared({.replicas = replicas, .tensor = tensor, .positions = positions});
-    const SharedSteps& serial = replicas == 1 ? alone : two;
-    EXPECT_EQ(shared.first, serial.first) << "the same first weights";
-    EXPECT_NEAR(shared.losses[0], serial.losses[0], 1e-5);
-    const Tensors gradients = gradients_of(shared);
-    EXPECT_EQ(gradients.size(), of_one.size());
-    for (const auto& [name, gradient] : replicas == 1 ? of_one : of_two)
-      EXPECT_LT(distance_of(gradients.at(name), gradient), 1e-4) << name;
+    EXPECT_EQ(gradients_of(shared).size(), gradients_of(alone).size());
+    expect_alike(shared, replicas == 1 ? alone : two);
   }
 }
 
@@ -183,24 +186,16 @@ TEST(SharedTensors, HaveTheLossAndTheGradientsOfOneRank) {
 /// in their text.
 void expect_those_of_one_rank(TensorRun run, std::string_view shared_layers) {
   const SharedSteps alone = train_shared(run);
-  const Tensors of_one = gradients_of(alone);
   run.tensor = 2;
   for (const bool positions : {false, true}) {
     SCOPED_TRACE(positions ? "shared positions" : "whole positions");
     run.positions = positions;
-    const SharedSteps shared = train_shared(run);
-    EXPECT_EQ(shared.first, alone.first) << "the same first weights";
-    for (size_t s = 0; s < alone.losses.size(); ++s)
-      EXPECT_NEAR(shared.losses[s], alone.losses[s], 1e-5);
-    const Tensors gradients = gradients_of(shared);
-    for (const auto& [name, gradient] : of_one)
-      EXPECT_LT(distance_of(gradients.at(name), gradient), 1e-4) << name;
+    expect_alike(train_shared(run), alone);
   }
   TrainingGraphSpec spec;
   spec.model = run.model;
   spec.split.grid = split::PartGrid::of_tensors(2, 2, 0);
-  const std::string text = make_training_graph(spec).tensors;
-  EXPECT_TRUE(has_text(text, shared_layers));
+  EXPECT_TRUE(has_text(make_training_graph(spec).tensors, shared_layers));
 }
 
 /// Rotated queries and keys, shared key heads, gated layers.
@@ -326,11 +321,7 @@ TEST(SharedTensors, RoundAlikeInBf16) {
   run.model.activations = DType::bf16;
   const SharedSteps serial = train_shared(run);
   run.tensor = 2;
-  const SharedSteps shared = train_shared(run);
-  EXPECT_NEAR(shared.losses[0], serial.losses[0], 2e-2);
-  const Tensors gradients = gradients_of(shared);
-  for (const auto& [name, gradient] : gradients_of(serial))
-    EXPECT_LT(distance_of(gradients.at(name), gradient), 2e-2) << name;
+  expect_alike(train_shared(run), serial, 2e-2, 2e-2);
 }
 
 /// Returns the message of a ConfigError.

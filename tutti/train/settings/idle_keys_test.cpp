@@ -63,15 +63,20 @@ std::optional<config::RunConfig> with_another(const config::RunConfig& config,
   return other;
 }
 
-std::string updates_of(const config::RunConfig& config) {
-  TrainingGraphSpec spec;
-  spec.model = {.name = "mlp", .input = {1, 8, 8}, .batch = 2, .classes = 4, .hidden = {4}};
-  spec.optimizer = config.optimizer;
+/// Returns the ops of a training step, with their attributes.
+std::string ops_of(const TrainingGraphSpec& spec) {
   std::string text;
   const TrainingGraph made = make_training_graph(spec);
   for (const graph::Node& node : made.graph.nodes())
     text += fmt::format("{} {}\n", node.op->name(), node.op->attributes());
   return text;
+}
+
+std::string updates_of(const config::RunConfig& config) {
+  TrainingGraphSpec spec;
+  spec.model = {.name = "mlp", .input = {1, 8, 8}, .batch = 2, .classes = 4, .hidden = {4}};
+  spec.optimizer = config.optimizer;
+  return ops_of(spec);
 }
 
 std::string rates_of(const config::RunConfig& config) {
@@ -158,8 +163,9 @@ TEST(IdleKeys, ALayersOwnLossTakesItsDelta) {
 }
 
 /// Returns the reason why a key has no effect.
-std::string reason_of(const config::RunConfig& config, std::string_view key) {
-  for (const IdleKey& idle : idle_keys(config, kNumbers))
+std::string reason_of(const config::RunConfig& config, std::string_view key,
+                      const Tasks& tasks = kNumbers) {
+  for (const IdleKey& idle : idle_keys(config, tasks))
     if (idle.key->name == key) return idle.text;
   return "";
 }
@@ -221,11 +227,7 @@ class NoSamples : public data::Dataset {
 std::string losses_of(const config::RunConfig& config) {
   TrainingGraphSpec spec;
   spec.model = model_spec(config, NoSamples(config.model.task == config::ModelTask::classify), 2);
-  std::string text;
-  const TrainingGraph made = make_training_graph(spec);
-  for (const graph::Node& node : made.graph.nodes())
-    text += fmt::format("{} {}\n", node.op->name(), node.op->attributes());
-  return text;
+  return ops_of(spec);
 }
 
 TEST(IdleKeys, KeysOfTheLossAreThoseThatChangeIt) {
@@ -250,10 +252,7 @@ TEST(IdleKeys, WhatNeedsAKeyWithoutEffectHasNoneEither) {
   config.model.name = "mlp";
   config.loss.pointwise = ops::PointwiseLossKind::huber;
   config.loss.delta = 2;
-  std::string text;
-  for (const IdleKey& idle : idle_keys(config, kClasses))
-    if (idle.key->name == "loss.delta") text = idle.text;
-  EXPECT_EQ(text,
+  EXPECT_EQ(reason_of(config, "loss.delta", kClasses),
             "loss.delta = 2.0 has no effect: it is only for loss.pointwise = huber, and "
             "loss.pointwise has no effect either");
 }
@@ -264,10 +263,7 @@ TEST(IdleKeys, FactorsTakeThePlaceOfGamma) {
   config.schedule.milestones = {4, 6};
   EXPECT_FALSE(idle_names(config, kClasses).contains("schedule.gamma"));
   config.schedule.factors = {0.5, 0.25};
-  std::string text;
-  for (const IdleKey& idle : idle_keys(config, kClasses))
-    if (idle.key->name == "schedule.gamma") text = idle.text;
-  EXPECT_EQ(text,
+  EXPECT_EQ(reason_of(config, "schedule.gamma", kClasses),
             "schedule.gamma = 0.1 has no effect: it is only for schedule.name = steps without "
             "schedule.factors, or schedule.name = plateau, and schedule.factors is given");
 }
@@ -306,10 +302,7 @@ TEST(IdleKeys, TheReasonNamesBothKeys) {
   config::RunConfig config;
   config.optimizer.name = config::OptimizerKind::adamw;
   config.optimizer.momentum = 0.5;
-  std::string text;
-  for (const IdleKey& idle : idle_keys(config, kClasses))
-    if (idle.key->name == "optimizer.momentum") text = idle.text;
-  EXPECT_EQ(text,
+  EXPECT_EQ(reason_of(config, "optimizer.momentum", kClasses),
             "optimizer.momentum = 0.5 has no effect: it is only for optimizer.name = sgd or "
             "lars, and optimizer.name is adamw");
 }

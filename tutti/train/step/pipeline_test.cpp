@@ -83,9 +83,7 @@ TrainedStages train_stages(const PipelineRun& run) {
   comm::run_ranks(ranks, [&](comm::Communicator& communicator) {
     communicator.set_timeout(kHangSeconds);
     const split::PartGrid grid({}, 1, ranks, communicator.rank(), run.stages);
-    TrainingStepSpec spec{.network = {},
-                          .exchange = {},
-                          .map = exchange::ReplicaMap(run.replicas, grid.groups(), grid.group()),
+    TrainingStepSpec spec{.map = exchange::ReplicaMap(run.replicas, grid.groups(), grid.group()),
                           .grid = grid,
                           .accumulate = run.micro_batches,
                           .order = run.order,
@@ -144,21 +142,11 @@ double stages_apart(const TrainedStages& a, const TrainedStages& b) {
 }
 
 models::ModelSpec staged_resnet() {
-  models::ModelSpec model;
-  model.name = "resnet8";
-  model.input = {3, 12, 12};
-  model.width = 8;
-  model.batch = 4;
-  return model;
+  return {.name = "resnet8", .input = {3, 12, 12}, .batch = 4, .width = 8};
 }
 
 models::ModelSpec staged_mlp() {
-  models::ModelSpec model;
-  model.name = "mlp";
-  model.input = {3, 8, 8};
-  model.hidden = {32, 24, 16};
-  model.batch = 4;
-  return model;
+  return {.name = "mlp", .input = {3, 8, 8}, .batch = 4, .hidden = {32, 24, 16}};
 }
 
 /// The embedding is also the output layer: the first stage and the last one have it.

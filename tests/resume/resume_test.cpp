@@ -142,12 +142,11 @@ struct Case {
 };
 
 comm::Machine some_machine() {
-  comm::Machine machine;
-  machine.name = "a machine";
-  machine.device_flops = 1e9;
-  machine.between = {.latency = 1e-4, .seconds_per_byte = 1e-8};
-  machine.slow = {{.device = 1, .factor = 1.7}};
-  return machine;
+  return {.name = "a machine",
+          .device_flops = 1e9,
+          .inside = {},
+          .between = {.latency = 1e-4, .seconds_per_byte = 1e-8},
+          .slow = {{.device = 1, .factor = 1.7}}};
 }
 
 /// Nothing where the program refuses the combination.

@@ -9,9 +9,7 @@ case_language() {
   expect 0 two --ranks 2
   expect 0 part --max-steps 13
   expect 0 part --resume
-  local last
-  last=$(find one/checkpoints -name 'step_*' | sort | tail -n 1 | grep -Eo '[0-9]+$' | sed 's/^0*//')
-  for other in two part; do same_weights one $other "$last"; done
+  for other in two part; do same_weights one $other "$(latest_step one)"; done
   says one 'loss [0-9.]*, perplexity [0-9.]*, bits [0-9.]*'
   grep '"event":"step"' one/record.jsonl | grep -Eo '"loss":[^,}]*' | cut -d: -f2 |
     awk 'NR == 1 { first = $1 } { last = $1 } END { exit !(last < 0.5 * first) }' || fail "it does not learn the text by heart"
@@ -46,9 +44,7 @@ case_llama() {
   expect 0 one "${llama[@]}"
   expect 0 part "${llama[@]}" --max-steps 13
   expect 0 part "${llama[@]}" --resume
-  local last
-  last=$(find one/checkpoints -name 'step_*' | sort | tail -n 1 | grep -Eo '[0-9]+$' | sed 's/^0*//')
-  same_weights one part "$last"
+  same_weights one part "$(latest_step one)"
   says one 'bits_per_byte [0-9.]*'
   head -c 20000 one/checkpoints/best/weights.safetensors | grep -aEq '"model.layers.1.self_attn.k_proj.weight":\{"dtype":"F32","shape":\[24,48\]' || fail "k_proj.weight has another shape"
   "$tutti" generate one --prompt "the quick" --tokens 12 --temperature 0 >text.out 2>generate.log || fail "generate"

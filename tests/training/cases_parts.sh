@@ -1,6 +1,15 @@
 # Cases of training_test.sh. Ranks that share samples.
 # shellcheck shell=bash disable=SC2154
 
+# near_numbers FILE FILE: predictions, the same up to rounding
+near_numbers() {
+  python3 -c 'import sys, array
+a, b = (open(f, "rb").read() for f in sys.argv[1:])
+x, y = array.array("f", a[128:]), array.array("f", b[128:])
+sys.exit(a[:128] != b[:128] or len(x) == 0 or len(x) != len(y) or any(not abs(p - q) <= 1e-4 * (1 + abs(p)) for p, q in zip(x, y)))' "$1" "$2" ||
+    fail "the predictions in $2 are not those in $1"
+}
+
 case_parts() {
   # Ranks that share samples: they evaluate as one rank does, whatever the loss is divided by and whoever shares statistics; a death and
   # a resume change nothing; a study compares them with ranks that do not.
@@ -36,11 +45,7 @@ case_parts() {
     "$tutti" infer "$config" --weights parts-$set --split validation --output $set-one.npy >infer.log 2>&1 || fail "infer of $set"
     "$tutti" infer "$config" --weights parts-$set --split validation --output $set-two.npy --ranks 4 --spatial 2 >>infer.log 2>&1 || fail "infer of $set on parts"
     says infer '2 rank.s. predict; the other 2 have nothing to do'
-    python3 -c 'import sys, array
-a, b = (open(f, "rb").read() for f in sys.argv[1:])
-x, y = array.array("f", a[128:]), array.array("f", b[128:])
-sys.exit(a[:128] != b[:128] or len(x) == 0 or len(x) != len(y) or any(not abs(p - q) <= 1e-4 * (1 + abs(p)) for p, q in zip(x, y)))' $set-one.npy $set-two.npy ||
-      fail "the predictions of $set on parts are others"
+    near_numbers $set-one.npy $set-two.npy
   done
   # A weighted loss that is divided by the weights of all parts' labels.
   weighted="--epochs 1 --replicas 1 --set batch.local=2 --set loss.mean_over=weights"
@@ -138,11 +143,5 @@ END
   predict slabs --set plan.slabs=4 --threads 2
   predict parts --ranks 2 --spatial 2 --set plan.slabs=4
   predict tiles --ranks 4 --spatial 2,2 --set plan.slabs=2
-  for other in slabs parts tiles; do
-    python3 -c 'import sys, array
-a, b = (open(f, "rb").read() for f in sys.argv[1:])
-x, y = array.array("f", a[128:]), array.array("f", b[128:])
-sys.exit(len(x) == 0 or len(x) != len(y) or any(not abs(p - q) <= 1e-4 * (1 + abs(p)) for p, q in zip(x, y)))' whole.npy $other.npy ||
-      fail "the predictions of $other are others"
-  done
+  for other in slabs parts tiles; do near_numbers whole.npy $other.npy; done
 }

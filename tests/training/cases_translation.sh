@@ -9,9 +9,7 @@ case_translation() {
   expect 0 two --ranks 2
   expect 0 part --max-steps 13
   expect 0 part --resume
-  local last
-  last=$(find one/checkpoints -name 'step_*' | sort | tail -n 1 | grep -Eo '[0-9]+$' | sed 's/^0*//')
-  for other in two part; do same_weights one $other "$last"; done
+  for other in two part; do same_weights one $other "$(latest_step one)"; done
   says one 'loss [0-9.]*, perplexity [0-9.]*, bits [0-9.]*, accuracy [0-9.]* %'
   # Tokens are right as often on two ranks as on one.
   "$tutti" eval "$config" --weights one --split validation --json >eval1.json 2>eval.log || fail "eval"

@@ -18,10 +18,10 @@ struct GradientEntry {
 };
 
 struct Bucket {
-  std::string name;          ///< "bucket 3", for messages
-  size_t begin = 0;          ///< bytes from the start of the arena
-  size_t bytes = 0;          ///< includes the padding between gradients
-  std::vector<int> members;  ///< indices into the entries, in order
+  std::string name;            ///< "bucket 3", for messages
+  size_t begin = 0;            ///< bytes from the start of the arena
+  size_t bytes = 0;            ///< includes the padding between gradients
+  std::vector<int> members{};  ///< indices into the entries, in order
   size_t floats() const { return bytes / sizeof(float); }
 };
 

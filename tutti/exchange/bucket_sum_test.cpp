@@ -32,12 +32,13 @@ struct Ramped {
                                                            .output = dense.data()},
                                                           dense.data()),
         specs(ramp(method, phases)) {
-    comm::CompressedReductionSpec base;
-    base.name = "bucket 1";
-    base.count = kFloats;
-    base.parts = {gradient.data()};
-    base.groups = &groups;
-    sum.compress(c, base, specs);
+    sum.compress(c,
+                 {.name = "bucket 1",
+                  .count = kFloats,
+                  .compression = {},
+                  .parts = {gradient.data()},
+                  .groups = &groups},
+                 specs);
   }
   /// Returns the sum of one step, compressed as `phase` says.
   std::vector<float> step(uint64_t number, size_t phase, int rank) {

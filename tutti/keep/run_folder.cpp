@@ -334,8 +334,7 @@ FolderLock lock_run(const fs::path& folder, double patience) {
           {.file = kLockFile,
            .holder = "a run",
            .other_way = "choose another --output-dir",
-           .patience = patience,
-           .inherited = false}};
+           .patience = patience}};
 }
 
 RunPlace take_run_folder(const RunFolderRequest& request, std::vector<FolderLock>& locks) {

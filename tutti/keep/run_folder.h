@@ -36,9 +36,9 @@ struct RunPlace {
 
 /// The user's request for a run's folder.
 struct RunFolderRequest {
-  std::string output_dir;     ///< run.output_dir; empty: the next free one of runs/0001, ...
-  std::string checkpoints;    ///< checkpoint.dir; empty: output_dir/checkpoints
-  std::string resume;         ///< checkpoint.resume
+  std::string output_dir{};   ///< run.output_dir; empty: the next free one of runs/0001, ...
+  std::string checkpoints{};  ///< checkpoint.dir; empty: output_dir/checkpoints
+  std::string resume{};       ///< checkpoint.resume
   bool fresh = false;         ///< an existing run is set aside as NAME.1, NAME.2, ...
   std::string base = "runs";  ///< folder that holds numbered folders
   double patience = 10;       ///< seconds that a resume waits for the previous run to end

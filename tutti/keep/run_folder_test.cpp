@@ -20,12 +20,10 @@ namespace fs = std::filesystem;
 class RunFolderTest : public testing::Test {
  protected:
   RunFolderRequest request(const std::string& name, const std::string& resume = "") const {
-    RunFolderRequest request{.output_dir = name.empty() ? "" : (root_ / name).string(),
-                             .checkpoints = {},
-                             .resume = resume};
-    request.base = (root_ / "runs").string();
-    request.patience = 0;
-    return request;
+    return {.output_dir = name.empty() ? "" : (root_ / name).string(),
+            .resume = resume,
+            .base = (root_ / "runs").string(),
+            .patience = 0};
   }
   RunFolderRequest fresh(const std::string& name) const {
     RunFolderRequest r = request(name);

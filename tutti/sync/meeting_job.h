@@ -35,12 +35,12 @@ inline void take_step(int64_t step, int replica, std::span<float> weights) {
 struct Met {
   Values weights, states;
   std::vector<float> model;
-  std::map<std::string, std::vector<float>> shared;
-  std::map<std::string, Values> own;    // by replica
-  std::map<std::string, double> saved;  // numbers of a checkpoint
-  int64_t bytes = 0;                    // sum over all ranks
-  std::vector<int64_t> meetings = {};   // by rank, in any order
-  double moved_of = 0;                  // sum over all ranks
+  std::map<std::string, std::vector<float>> shared{};
+  std::map<std::string, Values> own{};    // by replica
+  std::map<std::string, double> saved{};  // numbers of a checkpoint
+  int64_t bytes = 0;                      // sum over all ranks
+  std::vector<int64_t> meetings = {};     // by rank, in any order
+  double moved_of = 0;                    // sum over all ranks
 };
 
 using Step = std::function<void(int64_t step, int replica, std::span<float> weights)>;
@@ -53,10 +53,7 @@ inline Met run_replicas(const MeetingSettings& settings, int replicas, int ranks
                         int64_t done = 0) {
   Met met{.weights = Values(static_cast<size_t>(replicas), some_values(0)),
           .states = Values(static_cast<size_t>(replicas)),
-          .model = std::vector<float>(kMetFloats),
-          .shared = {},
-          .own = {},
-          .saved = {}};
+          .model = std::vector<float>(kMetFloats)};
   for (int r = 0; r < replicas; ++r) met.states[static_cast<size_t>(r)] = some_values(r);
   if (before) met.weights = before->weights;
   std::mutex lock;

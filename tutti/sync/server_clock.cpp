@@ -188,8 +188,7 @@ ArrivedGradient ServerClock::next() {
                             .read = first->version,
                             .version = version_,
                             .dropped = spec_.quorum > 0 && first->version < version_,
-                            .updates = true,
-                            .served = {}};
+                            .updates = true};
     first->waits = true;
     if (arrived.dropped) {
       arrived.updates = false;

@@ -45,11 +45,11 @@ struct ServerClockSpec {
 /// A gradient that has reached the servers.
 struct ArrivedGradient {
   int worker = 0;
-  int64_t read = 0;         ///< version of the weights it was computed with
-  int64_t version = 0;      ///< version of the servers' weights, before it is applied
-  bool dropped = false;     ///< computed with older weights than a quorum accepts
-  bool updates = true;      ///< the servers' weights now have the next version
-  std::vector<int> served;  ///< workers that then take the servers' weights; at a meeting all
+  int64_t read = 0;           ///< version of the weights it was computed with
+  int64_t version = 0;        ///< version of the servers' weights, before it is applied
+  bool dropped = false;       ///< computed with older weights than a quorum accepts
+  bool updates = true;        ///< the servers' weights now have the next version
+  std::vector<int> served{};  ///< workers that then take the servers' weights; at a meeting all
 };
 
 /// Not thread-safe.

@@ -66,16 +66,14 @@ void run_quorum(const QuorumCase& job) {
     for (const ServedPart& part : parts)
       if (part.server == server) weights.parts.push_back(part);
     if (server >= 0 && server < job.servers)
-      loop = std::make_unique<WeightServer>(c,
-                                            WeightServer::Spec{.ranks = ranks,
-                                                               .server = server,
-                                                               .parts = parts,
-                                                               .tickets = {.workers = job.workers,
-                                                                           .together = job.quorum,
-                                                                           .bound = {},
-                                                                           .quorum = true},
-                                                               .codecs = nullptr},
-                                            layout, weights);
+      loop = std::make_unique<WeightServer>(
+          c,
+          WeightServer::Spec{
+              .ranks = ranks,
+              .server = server,
+              .parts = parts,
+              .tickets = {.workers = job.workers, .together = job.quorum, .quorum = true}},
+          layout, weights);
     const size_t floats = layout.bytes / sizeof(float);
     std::vector<float> mine(floats), gradient(floats);
     std::unique_ptr<ServerLink> link;
@@ -85,8 +83,7 @@ void run_quorum(const QuorumCase& job) {
           ServerLink::Spec{.ranks = ranks,
                            .parts = parts,
                            .parameters = reinterpret_cast<std::byte*>(mine.data()),
-                           .here = loop.get(),
-                           .codecs = nullptr},
+                           .here = loop.get()},
           layout);
     const int buckets = static_cast<int>(layout.buckets.size());
     int64_t first = 0;
@@ -165,12 +162,7 @@ TEST(WeightServer, AStepTakesAQuorumOfGradients) {
 /// before.
 TEST(WeightServer, AStepTakesNoGradientOfOlderWeights) {
   for (const int servers : {1, 2})
-    run_quorum({.workers = 4,
-                .quorum = 1,
-                .servers = servers,
-                .own_ranks = false,
-                .steps = 400,
-                .one_is_slow = false});
+    run_quorum({.workers = 4, .quorum = 1, .servers = servers, .steps = 400, .one_is_slow = false});
 }
 
 }  // namespace

@@ -35,20 +35,18 @@ const char* kStart = R"({"schema":1,"event":"run_start","time":1,"run_id":"r","r
 TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
   {
     RunRecord record(file("r.jsonl"));
-    RunStart start;
-    start.time = 86400;
-    start.run_id = "abc";
-    start.model = "resnet44";
-    start.ranks = 4;
-    start.hosts = {"n1", "n2"};
-    start.seed = 0xFFFFFFFFFFFFFFFFull;
-    start.flop_per_sample = 3e8;
-    start.metric = "mae";
-    start.higher_is_better = false;
-    start.target = Target{"mae", 0.124, false};
-    start.validation_samples = 500;
-    start.data_nodes = 2;
-    record.append(start);
+    record.append(RunStart{.time = 86400,
+                           .run_id = "abc",
+                           .model = "resnet44",
+                           .ranks = 4,
+                           .validation_samples = 500,
+                           .data_nodes = 2,
+                           .hosts = {"n1", "n2"},
+                           .seed = 0xFFFFFFFFFFFFFFFFull,
+                           .flop_per_sample = 3e8,
+                           .metric = "mae",
+                           .higher_is_better = false,
+                           .target = Target{"mae", 0.124, false}});
     record.append(
         StepRecord{.epoch = 1, .step = 10, .loss = 2.3025850929940457, .comm_exposed_ms = 0.5});
     record.append(ArrivalsRecord{.step = 10,

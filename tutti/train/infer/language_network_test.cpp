@@ -17,18 +17,16 @@ namespace {
 constexpr int64_t kWindow = 8, kVocabulary = 11;
 
 models::ModelSpec small_gpt2() {
-  models::ModelSpec model;
-  model.name = "gpt2";
-  model.input = {kWindow};
-  model.input_field = "tokens";
-  model.target_field = "next";
-  model.inputs = {{.name = "tokens", .sample = {kWindow}, .classes = kVocabulary}};
-  model.targets = {{.name = "next", .sample = {kWindow}, .classes = kVocabulary}};
-  model.classes = kVocabulary;
-  model.depth = 2;
-  model.width = 16;
-  model.heads = 2;
-  return model;
+  return {.name = "gpt2",
+          .input = {kWindow},
+          .input_field = "tokens",
+          .target_field = "next",
+          .inputs = {{.name = "tokens", .sample = {kWindow}, .classes = kVocabulary}},
+          .targets = {{.name = "next", .sample = {kWindow}, .classes = kVocabulary}},
+          .classes = kVocabulary,
+          .width = 16,
+          .depth = 2,
+          .heads = 2};
 }
 
 models::ModelSpec small_llama() {
@@ -122,9 +120,7 @@ TEST(LanguageNetwork, ScoresThatAreNoNumbersAreSeen) {
 
 TEST(LanguageNetwork, RefusesModelsThatWriteNoText) {
   const backend::CpuBackend backend;
-  models::ModelSpec model;
-  model.name = "resnet8";
-  model.input = {3, 8, 8};
+  const models::ModelSpec model{.name = "resnet8", .input = {3, 8, 8}};
   EXPECT_TRUE(throws<ConfigError>({"'resnet8' predicts no tokens"},
                                   [&] { LanguageNetwork(model, backend, {.measure = false}); }));
 }

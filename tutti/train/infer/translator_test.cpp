@@ -17,20 +17,20 @@ constexpr int64_t kPairPositions = 9, kPairVocabulary = 13;
 constexpr int32_t kEndOfPairs = 12;
 
 models::ModelSpec small_pairs_model() {
-  models::ModelSpec model;
-  model.name = "transformer-base";
-  model.input = {kPairPositions};
-  model.input_field = "source";
-  model.target_field = "next";
-  for (const char* field : {"source", "tokens"})
-    model.inputs.push_back({.name = field, .sample = {kPairPositions}, .classes = kPairVocabulary});
-  model.targets = {{.name = "next", .sample = {kPairPositions}, .classes = kPairVocabulary}};
-  model.classes = kPairVocabulary;
-  model.depth = 2;
-  model.width = 16;
-  model.heads = 2;
-  model.hidden = {24};
-  return model;
+  const auto field = [](const char* name) -> models::ModelField {
+    return {.name = name, .sample = {kPairPositions}, .classes = kPairVocabulary};
+  };
+  return {.name = "transformer-base",
+          .input = {kPairPositions},
+          .input_field = "source",
+          .target_field = "next",
+          .inputs = {field("source"), field("tokens")},
+          .targets = {field("next")},
+          .classes = kPairVocabulary,
+          .width = 16,
+          .hidden = {24},
+          .depth = 2,
+          .heads = 2};
 }
 
 /// Computes -log p of `written` and the end token after a source, by a whole pass of the network.
@@ -140,15 +140,14 @@ TEST(Translator, ABeamAsWideAsTheVocabularyFindsTheBest) {
 
 TEST(Translator, RefusesModelsOfOneText) {
   const backend::CpuBackend backend;
-  models::ModelSpec model;
-  model.name = "gpt2";
-  model.input = {8};
-  model.input_field = "tokens";
-  model.target_field = "next";
-  model.classes = 11;
-  model.depth = 1;
-  model.width = 8;
-  model.heads = 1;
+  const models::ModelSpec model{.name = "gpt2",
+                                .input = {8},
+                                .input_field = "tokens",
+                                .target_field = "next",
+                                .classes = 11,
+                                .width = 8,
+                                .depth = 1,
+                                .heads = 1};
   EXPECT_THROW(Translator(model, 1, {}, backend, {.measure = false}), ConfigError);
 }
 

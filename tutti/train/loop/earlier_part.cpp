@@ -27,8 +27,7 @@ EarlierPart earlier_part(const keep::CheckpointInfo& checkpoint, const trace::Ru
   EarlierPart part{.wall_seconds = metric(kWallSeconds),
                    .train_seconds = metric(kTrainSeconds),
                    .eval_seconds = seconds_up_to(log.evals, checkpoint.step),
-                   .checkpoint_seconds = seconds_up_to(log.checkpoints, checkpoint.step),
-                   .reached = {}};
+                   .checkpoint_seconds = seconds_up_to(log.checkpoints, checkpoint.step)};
   part.wall_seconds =
       std::max(part.wall_seconds, part.train_seconds + part.eval_seconds + part.checkpoint_seconds);
   // After a failure the clocks include steps that are computed again.
@@ -70,7 +69,6 @@ EarlierPart earlier_part_from_text(const std::string& text) {
                    .train_seconds = json.at(1),
                    .eval_seconds = json.at(2),
                    .checkpoint_seconds = json.at(3),
-                   .reached = {},
                    .tested = json.at(4),
                    .evaluated = json.at(5)};
   if (json.size() > 6)

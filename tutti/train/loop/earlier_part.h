@@ -18,7 +18,7 @@ struct EarlierPart {
   struct Reached {
     double epoch = 0, value = 0, best = 0;
   };
-  std::optional<Reached> reached;
+  std::optional<Reached> reached = {};
   bool tested = false, evaluated = false;  ///< the test set, the judging set was used here
 };
 

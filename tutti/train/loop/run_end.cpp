@@ -61,7 +61,6 @@ trace::RunStop RunReport::stop_event(trace::RunStatus status, const std::string&
   const auto now = RunClock::Clock::now();
   return {.status = status,
           .reason = reason,
-          .error = {},
           .epochs = run_.epochs_done(),
           .steps = run_.step,
           .samples = run_.step * run_.shape.batch.global,

@@ -23,7 +23,6 @@ RunGoal goal_of_run(const config::RunConfig& config, const data::Dataset& train,
   const Metric& metric = *goal.metric;
   RunGoal all{.goal = std::move(goal),
               .patience = Patience(metric, config.run.min_improvement),
-              .plateau = {},
               .waits = config.run.patience > 0};
   if (config.schedule.name == config::ScheduleKind::plateau) all.plateau.emplace(metric, config);
   return all;

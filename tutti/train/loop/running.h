@@ -59,7 +59,7 @@ struct EpochSums {
 struct RunGoal {
   Goal goal;
   Patience patience;
-  std::optional<Plateau> plateau;              ///< if the schedule has one
+  std::optional<Plateau> plateau = {};         ///< if the schedule has one
   bool waits = false;                          ///< run.patience ends the run
   bool reached = false;                        ///< the target was reached
   std::map<std::string, double> metrics = {};  ///< results of the last evaluation

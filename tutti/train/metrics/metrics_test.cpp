@@ -20,10 +20,7 @@ namespace tutti::train {
 namespace {
 
 models::ModelSpec task(models::TaskKind kind, int64_t classes) {
-  models::ModelSpec model;
-  model.task = kind;
-  model.classes = classes;
-  return model;
+  return {.task = kind, .classes = classes};
 }
 
 Quality quality_of_judged(const models::ModelSpec& model, const Judged& judged, int64_t count) {

@@ -19,22 +19,22 @@ namespace tutti::train {
 /// the most likely. A mean over the tokens of all samples.
 class TokenMean : public Metric {
  public:
+  TokenMean(std::string_view name, int64_t channel) : name_(name), channel_(channel) {}
+  std::string_view name() const override { return name_; }
+  double of_sample(const SampleTensor& prediction, const SampleTensor& target,
+                   int64_t i) const override {
+    const int64_t positions = target.sample.elements();
+    CHECK(prediction.sample[0] > channel_, "a prediction {} of tokens",
+          prediction.sample.to_string());
+    double sum = 0;
+    for (int64_t p = 0; p < positions; ++p)
+      if (target.classes(i)[p] >= 0) sum += prediction.numbers(i)[channel_ * positions + p];
+    const double tokens = tokens_of(target, i);
+    return tokens > 0 ? sum / tokens : 0;
+  }
   double weight_of_sample(const SampleTensor& /*prediction*/, const SampleTensor& target,
                           int64_t i) const override {
     return tokens_of(target, i) / static_cast<double>(target.sample.elements());
-  }
-
- protected:
-  /// Returns the mean of channel c.
-  static double mean_of(int64_t c, const SampleTensor& prediction, const SampleTensor& target,
-                        int64_t i) {
-    const int64_t positions = target.sample.elements();
-    CHECK(prediction.sample[0] > c, "a prediction {} of tokens", prediction.sample.to_string());
-    double sum = 0;
-    for (int64_t p = 0; p < positions; ++p)
-      if (target.classes(i)[p] >= 0) sum += prediction.numbers(i)[c * positions + p];
-    const double tokens = tokens_of(target, i);
-    return tokens > 0 ? sum / tokens : 0;
   }
 
  private:
@@ -43,31 +43,24 @@ class TokenMean : public Metric {
     return static_cast<double>(std::count_if(tokens, tokens + target.sample.elements(),
                                              [](int32_t token) { return token >= 0; }));
   }
+  std::string_view name_;
+  int64_t channel_;
 };
 
 /// The fraction of tokens that are the most likely.
 class TokenAccuracy final : public TokenMean {
  public:
-  std::string_view name() const override { return "accuracy"; }
+  TokenAccuracy() : TokenMean("accuracy", 1) {}
   bool higher_is_better() const override { return true; }
   bool is_fraction() const override { return true; }
-  double of_sample(const SampleTensor& prediction, const SampleTensor& target,
-                   int64_t i) const override {
-    return mean_of(1, prediction, target, i);
-  }
 };
 
 class Surprise final : public TokenMean {
  public:
   enum class Unit : uint8_t { nats, perplexity, bits };
   Surprise(std::string_view name, Unit unit, float scale)
-      : name_(name), unit_(unit), scale_(scale) {}
-  std::string_view name() const override { return name_; }
+      : TokenMean(name, 0), unit_(unit), scale_(scale) {}
   bool higher_is_better() const override { return false; }
-  double of_sample(const SampleTensor& prediction, const SampleTensor& target,
-                   int64_t i) const override {
-    return mean_of(0, prediction, target, i);
-  }
   double of_mean(double mean) const override {
     switch (unit_) {
       case Unit::nats: return scale_ * mean;
@@ -78,7 +71,6 @@ class Surprise final : public TokenMean {
   }
 
  private:
-  std::string_view name_;
   Unit unit_;
   double scale_;
 };

@@ -54,8 +54,7 @@ exchange::BucketLayout bucket_layout(const plan::Plan& plan) {
   for (size_t b = 0; b < plan.buckets.size(); ++b)
     layout.buckets.push_back({.name = fmt::format("bucket {}", b),
                               .begin = plan.buckets[b].offset,
-                              .bytes = plan.buckets[b].bytes,
-                              .members = {}});
+                              .bytes = plan.buckets[b].bytes});
   for (size_t i = 0; i < plan.variables.parameters.size(); ++i) {
     const plan::Variable& variable = plan.variables.parameters[i];
     if (!plan.variables.is_trained(variable)) break;
@@ -77,9 +76,7 @@ exchange::ExchangeCompression compression_of(const exchange::CompressionPolicy& 
                                              const plan::Variables& variables,
                                              const exchange::BucketLayout& layout) {
   if (!policy.compression.compresses()) return {};
-  exchange::ExchangeCompression compression{.buckets = {},
-                                            .matrices = {},
-                                            .automatic = policy.automatic,
+  exchange::ExchangeCompression compression{.automatic = policy.automatic,
                                             .phases = exchange::compression_phases(policy)};
   std::vector<exchange::CompressibleEntry> stored;  // laid out like the arena; the policy counts
                                                     // only elements, as when buckets were made

@@ -10,10 +10,7 @@ namespace tutti::train {
 namespace {
 
 config::RunSection slowed(std::vector<std::string> slow, double sigma = 0) {
-  config::RunSection run;
-  run.slow = std::move(slow);
-  run.slow_sigma = sigma;
-  return run;
+  return {.slow = std::move(slow), .slow_sigma = sigma};
 }
 
 TEST(SlowRank, WaitsAsManyTimesItsComputationAsItIsTold) {

@@ -111,13 +111,11 @@ models::ModelField learned_field(const data::Field& field,
 }  // namespace
 
 models::ModelSpec model_alone(const config::RunConfig& config) {
-  models::ModelSpec spec;
-  spec.name = config.model.name;
-  spec.task = task_of(config);
-  spec.layers = config.model.layer;
-  spec.loss = label_loss(config.loss);
-  spec.pointwise_loss = number_loss(config.loss);
-  return spec;
+  return {.name = config.model.name,
+          .task = task_of(config),
+          .layers = config.model.layer,
+          .loss = label_loss(config.loss),
+          .pointwise_loss = number_loss(config.loss)};
 }
 
 std::vector<data::Field> target_fields(const config::RunConfig& config,

@@ -57,11 +57,9 @@ void Evaluator::bind(const plan::ReplicaState& model) {
 void Evaluator::add_losses(int64_t samples, int readers, Quality& quality) {
   const split::PartGrid& grid = what_.network.grid;
   const OwnLosses& own = *what_.network.own_losses;
-  data::PipelineSpec spec;
-  spec.threads = readers;
   const data::Range mine = data::evaluation_range(samples, grid.group(), grid.groups());
   data::Pipeline pipeline(what_.dataset, *what_.losses,
-                          std::make_unique<data::EvaluationOrder>(mine, 1), spec);
+                          std::make_unique<data::EvaluationOrder>(mine, 1), {.threads = readers});
   losses_->pack();
   for (int64_t seen = 0; pipeline.remaining() > 0; ++seen) {
     const data::Batch& batch = pipeline.next();
@@ -167,10 +165,9 @@ void Evaluator::pass(int64_t samples, int readers, const Look& look) {
   const data::Range mine =
       data::evaluation_range(samples, network.grid.group(), network.grid.groups());
   if (network.batch().empty()) return pass_on(mine.size());
-  data::PipelineSpec spec;
-  spec.threads = readers;
   data::Pipeline pipeline(what_.dataset, what_.writer,
-                          std::make_unique<data::EvaluationOrder>(mine, network.plan.batch), spec);
+                          std::make_unique<data::EvaluationOrder>(mine, network.plan.batch),
+                          {.threads = readers});
   executor_.pack();
   int64_t passes = 0;
   while (pipeline.remaining() > 0) {

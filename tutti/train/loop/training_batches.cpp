@@ -22,9 +22,8 @@ std::unique_ptr<BatchSource> RoundTrainer::make_batches() {
   if (run_.network().batch().empty()) return std::make_unique<NoBatches>();
   if (!run_.spec.data.canvases) {
     const int64_t per_epoch = run_.shape.steps_per_epoch();
-    data::PipelineSpec pipeline;
-    pipeline.threads = static_cast<int>(run_.config.data.readers);
-    pipeline.slots = static_cast<int>(run_.config.data.prefetch);
+    const data::PipelineSpec pipeline{.threads = static_cast<int>(run_.config.data.readers),
+                                      .slots = static_cast<int>(run_.config.data.prefetch)};
     if (run_.rounds->takes_several_steps()) {
       // The current gradient, and the two after it.
       constexpr int64_t kTickets = 3;

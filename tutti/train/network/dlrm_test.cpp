@@ -345,11 +345,9 @@ int band_of_layer(const plan::Plan& plan, const std::string& layer, int from) {
 
 /// Exchanges overlap: vectors with the MLP, their gradients with its backward pass.
 TEST(Dlrm, ExchangesAreUnderWayWhileTheBottomMlpIsComputed) {
-  TrainingGraphSpec spec;
-  spec.model = tiny_dlrm();
-  spec.split.tables = {2, 0};
-  const plan::Plan plan = plan::compile(make_training_graph(spec).graph, backend::CpuBackend(),
-                                        {.layout = "plain", .measure = false});
+  const plan::Plan plan =
+      plan::compile(make_training_graph({.model = tiny_dlrm(), .split = {.tables = {2, 0}}}).graph,
+                    backend::CpuBackend(), {.layout = "plain", .measure = false});
   const auto exchange = [&](const std::string& name) {
     for (size_t e = 0; e < plan.exchanges.size(); ++e)
       if (plan.graph.nodes()[static_cast<size_t>(plan.exchanges[e].node)].name == name)

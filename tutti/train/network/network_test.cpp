@@ -116,10 +116,8 @@ TEST(Network, ReferenceLoopsAreAWarningThatSaysWhichStepsAndTheWayOut) {
 TEST(Network, TilesGoByTheWeightsUnlessASizeWasAskedFor) {
   const auto largest_tile = [](size_t tile_bytes) {
     NetworkSpec spec;
-    spec.training.model.name = "mlp";
-    spec.training.model.input = {1, 16, 16};
-    spec.training.model.hidden = {1024, 1024};
-    spec.training.model.batch = 128;
+    spec.training.model = {
+        .name = "mlp", .input = {1, 16, 16}, .batch = 128, .hidden = {1024, 1024}};
     spec.training.split.tile_bytes = tile_bytes;
     spec.plan.measure = false;
     int64_t largest = 0;

@@ -48,10 +48,8 @@ TEST(NonfiniteGradient, IsNamedByParameterAndElement) {
 
 std::string blamed_of_a_finite_pass(models::ModelSpec model) {
   const backend::CpuBackend backend;
-  TrainingGraphSpec spec;
-  spec.model = model;
   const plan::Plan plan =
-      plan::compile(make_training_graph(spec).graph, backend, {.measure = false});
+      plan::compile(make_training_graph({.model = model}).graph, backend, {.measure = false});
   const Weights weights(plan.variables, 1);
   const std::vector<float> image(static_cast<size_t>(model.batch * model.input.elements()));
   const std::vector<void*> tensors{const_cast<float*>(image.data())};

@@ -157,6 +157,10 @@ Tensors gradients_of(const SharedSteps& run) {
   return gradients;
 }
 
+TrainingGraph graph_of_tensors(const models::ModelSpec& model, const split::PartGrid& grid) {
+  return make_training_graph({.model = model, .split = {.grid = grid}});
+}
+
 /// Expects the losses and gradients of ranks that share layers to be those of others, up to
 /// rounding.
 void expect_alike(const SharedSteps& shared, const SharedSteps& alone, double loss = 1e-5,
@@ -192,10 +196,8 @@ void expect_those_of_one_rank(TensorRun run, std::string_view shared_layers) {
     run.positions = positions;
     expect_alike(train_shared(run), alone);
   }
-  TrainingGraphSpec spec;
-  spec.model = run.model;
-  spec.split.grid = split::PartGrid::of_tensors(2, 2, 0);
-  EXPECT_TRUE(has_text(make_training_graph(spec).tensors, shared_layers));
+  EXPECT_TRUE(has_text(graph_of_tensors(run.model, split::PartGrid::of_tensors(2, 2, 0)).tensors,
+                       shared_layers));
 }
 
 /// Rotated queries and keys, shared key heads, gated layers.
@@ -326,24 +328,18 @@ TEST(SharedTensors, RoundAlikeInBf16) {
 
 /// Returns the message of a ConfigError.
 std::string refusal_of(const models::ModelSpec& model, int tensor) {
-  return message_of<ConfigError>("", [&] {
-    TrainingGraphSpec spec;
-    spec.model = model;
-    spec.split.grid = split::PartGrid::of_tensors(tensor, tensor, 0);
-    (void)make_training_graph(spec);
-  });
+  return message_of<ConfigError>(
+      "", [&] { (void)graph_of_tensors(model, split::PartGrid::of_tensors(tensor, tensor, 0)); });
 }
 
 /// Counting hits reads logits, too, and weights have the same places as in training.
 TEST(SharedTensors, EvaluationsShareAsTrainingDoes) {
-  TrainingGraphSpec spec;
-  spec.model = shared_gpt2();
-  spec.split.grid = split::PartGrid::of_tensors(2, 2, 1);
-  models::ModelSpec evaluated = spec.model;
+  const split::PartGrid grid = split::PartGrid::of_tensors(2, 2, 1);
+  models::ModelSpec evaluated = shared_gpt2();
   evaluated.mode = ops::Mode::eval;
   const split::SplitTensors split =
-      split::split_tensors(models::build_model(evaluated).graph, spec.split.grid);
-  const TrainingGraph training = make_training_graph(spec);
+      split::split_tensors(models::build_model(evaluated).graph, grid);
+  const TrainingGraph training = graph_of_tensors(shared_gpt2(), grid);
   EXPECT_TRUE(split.slices.contains("wte.weight"));
   EXPECT_EQ(split.slices.size(), training.slices.size());
   for (const auto& [name, slice] : training.slices)
@@ -359,20 +355,16 @@ TEST(SharedTensors, ANetworkWithNothingToShareIsRefused) {
 TEST(SharedTensors, PositionsAreOfSequencesAlone) {
   models::ModelSpec vectors{
       .name = "mlp", .input = {1, 4, 4}, .batch = 2, .classes = 3, .hidden = {8, 8}};
-  TrainingGraphSpec spec;
-  spec.model = vectors;
-  spec.split.grid = split::PartGrid::of_tensors(2, 2, 0);
-  EXPECT_TRUE(has_text(make_training_graph(spec).tensors, "1 layers by columns, 1 by rows"));
-  spec.split.grid = split::PartGrid::of_tensors(2, 2, 0, true);
-  EXPECT_THROW((void)make_training_graph(spec), ConfigError);
+  const auto graph_of = [&](bool positions) {
+    return graph_of_tensors(vectors, split::PartGrid::of_tensors(2, 2, 0, positions));
+  };
+  EXPECT_TRUE(has_text(graph_of(false).tensors, "1 layers by columns, 1 by rows"));
+  EXPECT_THROW((void)graph_of(true), ConfigError);
 }
 
 /// Where heads do not divide evenly, attention stays whole; all else is shared.
 TEST(SharedTensors, HeadsThatDoNotDivideStayWhole) {
-  TrainingGraphSpec spec;
-  spec.model = shared_gpt2();
-  spec.split.grid = split::PartGrid::of_tensors(3, 3, 0);
-  const TrainingGraph graph = make_training_graph(spec);
+  const TrainingGraph graph = graph_of_tensors(shared_gpt2(), split::PartGrid::of_tensors(3, 3, 0));
   EXPECT_FALSE(graph.slices.contains("h.0.attn.c_attn.weight"));
   EXPECT_TRUE(graph.slices.contains("h.0.mlp.c_fc.weight"));
   EXPECT_TRUE(graph.slices.contains("wte.weight"));

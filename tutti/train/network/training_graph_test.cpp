@@ -10,12 +10,9 @@ namespace tutti::train {
 namespace {
 
 TrainingGraph frozen(std::vector<std::string> freeze) {
-  TrainingGraphSpec spec;
-  spec.model.name = "resnet8";
-  spec.model.batch = 2;
-  spec.optimizer.momentum = 0.9;
-  spec.freeze = std::move(freeze);
-  return make_training_graph(spec);
+  return make_training_graph({.model = {.name = "resnet8", .batch = 2},
+                              .optimizer = {.momentum = 0.9},
+                              .freeze = std::move(freeze)});
 }
 
 int64_t nodes_of(const graph::Graph& graph, std::string_view op) {
@@ -25,17 +22,14 @@ int64_t nodes_of(const graph::Graph& graph, std::string_view op) {
 
 TrainingGraph language(int64_t batch, int64_t window, int threads,
                        const split::PartGrid& grid = {}) {
-  TrainingGraphSpec spec;
-  spec.model = {.name = "gpt2",
-                .input = {window},
-                .batch = batch,
-                .classes = 64,
-                .width = 32,
-                .depth = 1,
-                .heads = 2};
-  spec.split.threads = threads;
-  spec.split.grid = grid;
-  return make_training_graph(spec);
+  return make_training_graph({.model = {.name = "gpt2",
+                                        .input = {window},
+                                        .batch = batch,
+                                        .classes = 64,
+                                        .width = 32,
+                                        .depth = 1,
+                                        .heads = 2},
+                              .split = {.threads = threads, .grid = grid}});
 }
 
 /// Counts the nodes of this op that the team computes as a whole.
@@ -114,17 +108,16 @@ TEST(TrainingGraph, FrozenLayersHaveNoBackwardPass) {
 }
 
 TEST(TrainingGraph, BesideLoraNothingIsTrained) {
-  TrainingGraphSpec spec;
-  spec.model = {.name = "gpt2",
-                .input = {8},
-                .input_field = "tokens",
-                .target_field = "next",
-                .classes = 11,
-                .width = 12,
-                .depth = 2,
-                .heads = 3,
-                .lora = {.rank = 2, .layers = {"*.attn.c_attn"}}};
-  const TrainingGraph training = make_training_graph(spec);
+  const TrainingGraph training =
+      make_training_graph({.model = {.name = "gpt2",
+                                     .input = {8},
+                                     .input_field = "tokens",
+                                     .target_field = "next",
+                                     .classes = 11,
+                                     .width = 12,
+                                     .depth = 2,
+                                     .heads = 3,
+                                     .lora = {.rank = 2, .layers = {"*.attn.c_attn"}}}});
   EXPECT_EQ(training.trained, 2 * 2 * (12 + 36));
   for (const graph::Value g : training.graph.with_role(graph::Role::gradient))
     EXPECT_TRUE(has_text(training.graph[training.graph[g].of].name, ".c_attn.lora_"));
@@ -138,11 +131,10 @@ TEST(TrainingGraph, WhatLiesBelowIsStillReached) {
 }
 
 TEST(TrainingGraph, RefusesABatchNormOfOneValue) {
-  TrainingGraphSpec spec;
-  spec.model.name = "cosmoflow-small";
-  spec.model.input = {1, 32, 32, 32};
-  spec.model.task = models::TaskKind::regress;
-  spec.model.batch = 1;
+  TrainingGraphSpec spec{.model = {.name = "cosmoflow-small",
+                                   .task = models::TaskKind::regress,
+                                   .input = {1, 32, 32, 32},
+                                   .batch = 1}};
   const std::string text = message_of<ConfigError>([&] { make_training_graph(spec); });
   EXPECT_TRUE(text.starts_with("layer 'bn5': a batch norm of batches with one")) << text;
   spec.split.grid = split::PartGrid({}, 2, 2, 0);

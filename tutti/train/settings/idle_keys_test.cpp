@@ -73,10 +73,9 @@ std::string ops_of(const TrainingGraphSpec& spec) {
 }
 
 std::string updates_of(const config::RunConfig& config) {
-  TrainingGraphSpec spec;
-  spec.model = {.name = "mlp", .input = {1, 8, 8}, .batch = 2, .classes = 4, .hidden = {4}};
-  spec.optimizer = config.optimizer;
-  return ops_of(spec);
+  return ops_of(
+      {.model = {.name = "mlp", .input = {1, 8, 8}, .batch = 2, .classes = 4, .hidden = {4}},
+       .optimizer = config.optimizer});
 }
 
 std::string rates_of(const config::RunConfig& config) {
@@ -225,9 +224,8 @@ class NoSamples : public data::Dataset {
 };
 
 std::string losses_of(const config::RunConfig& config) {
-  TrainingGraphSpec spec;
-  spec.model = model_spec(config, NoSamples(config.model.task == config::ModelTask::classify), 2);
-  return ops_of(spec);
+  const NoSamples data(config.model.task == config::ModelTask::classify);
+  return ops_of({.model = model_spec(config, data, 2)});
 }
 
 TEST(IdleKeys, KeysOfTheLossAreThoseThatChangeIt) {

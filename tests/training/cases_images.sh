@@ -11,15 +11,8 @@ case_images() {
     "$tutti" data verify imagenet $set >verify.log || fail "$set is not sound"
   done
   config=images.toml
-  cat >images.toml <<'END'
-[run]
-epochs = 0
-max_steps = 4
-threads = 1
-replicas = 4
-log_every = 1
-[plan]
-measure = false
+  cat >images.toml <<END
+$(small_run 'epochs = 0' 'max_steps = 4' 'replicas = 4')
 [data]
 dataset = "imagenet"
 dir = "pictures"

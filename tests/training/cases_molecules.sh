@@ -23,15 +23,8 @@ END
   "$tutti" data inspect run.dcd >inspect.log || fail "cannot inspect run.dcd"
   says inspect 'coordinates .*24x60x3 .*24 frames of 60 atoms'
   config=contacts.toml
-  cat >contacts.toml <<'END'
-[run]
-epochs = 1
-threads = 1
-replicas = 2
-log_every = 1
-metric = "loss"
-[plan]
-measure = false
+  cat >contacts.toml <<END
+$(small_run 'epochs = 1' 'replicas = 2' 'metric = "loss"')
 [data]
 dataset = "arrays"
 dir = "."
@@ -79,14 +72,8 @@ case_protein() {
   says refused 'train.h5 exists'
   "$tutti" data generate deepcam maps --residues 20 2>refused.log && fail "a flag of another set was taken"
   config=chain.toml
-  cat >chain.toml <<'END'
-[run]
-epochs = 1
-threads = 1
-replicas = 4
-log_every = 1
-[plan]
-measure = false
+  cat >chain.toml <<END
+$(small_run 'epochs = 1' 'replicas = 4')
 [data]
 dataset = "arrays"
 dir = "chain-1"

@@ -2,13 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 
 # What all configurations here share.
-sequence_run='[run]
-epochs = 2
-threads = 1
-replicas = 4
-log_every = 1
-[plan]
-measure = false
+sequence_run="$(small_run 'epochs = 2' 'replicas = 4')"'
 [batch]
 local = 2
 [optimizer]

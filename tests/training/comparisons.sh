@@ -97,6 +97,9 @@ goes_on() {
   done
 }
 
+# small_run LINE...: how the configuration of a small run begins, with these lines of [run]
+small_run() { printf '%s\n' '[run]' 'threads = 1' 'log_every = 1' "$@" '[plan]' 'measure = false'; }
+
 # idx_set FOLDER SIDE CLASSES: both splits in MNIST's format, 54 images each of SIDE x SIDE pixels
 idx_set() {
   mkdir -p "$1"

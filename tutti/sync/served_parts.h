@@ -1,5 +1,5 @@
 #pragma once
-// What servers of weights and their workers share: each server's parts of the weights, where
+// Servers of weights and their workers share these: each server's parts of the weights, where
 // servers are ranks, the messages between them, and counts of their work.
 
 #include <cstdint>

@@ -15,8 +15,8 @@ class Product : public Op {
  public:
   std::string_view name() const override { return "product"; }
   std::string attributes() const override { return "plain"; }
-  Walk walk(std::span<const ValueType>) const override { return Walk::whole; }
-  std::vector<ValueType> infer(std::span<const ValueType> in) const override {
+  Walk walk(Types) const override { return Walk::whole; }
+  std::vector<ValueType> infer(Types in) const override {
     if (in.size() != 2 || !(in[0].desc.shape == in[1].desc.shape))
       throw ConfigError("product: the shapes differ");
     return {in[0]};

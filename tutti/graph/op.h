@@ -16,6 +16,9 @@ namespace tutti::graph {
 class Graph;
 struct Node;
 
+/// The types of a node's inputs or outputs, in order.
+using Types = std::span<const ValueType>;
+
 /// How a kernel of the op goes through the batch. The plan tiles sequences of per_sample and reduce
 /// ops over the batch, so that a tile's activations stay in cache from op to op; there is a barrier
 /// only where a reduced result is needed.
@@ -67,18 +70,17 @@ class Op {
   /// Returns the attributes as text, for printing and for the plan's hash: "stride 2x2 pad
   /// 1,1x1,1". Two ops with equal name and attributes behave identically.
   virtual std::string attributes() const { return {}; }
-  virtual Walk walk(std::span<const ValueType> in) const = 0;
+  virtual Walk walk(Types in) const = 0;
   /// Returns which input rows are needed for rows `out` of the results along spatial dimension
   /// `axis` (0: the outermost one, dimension 2 of activations), for inputs of these types. For an
   /// op that only sums over a batch, `out` are rows of its first input. Nothing: the op does not
   /// work row by row.
-  virtual std::optional<Reach> reach(std::span<const ValueType> /*in*/, int /*axis*/,
-                                     Rows /*out*/) const {
+  virtual std::optional<Reach> reach(Types /*in*/, int /*axis*/, Rows /*out*/) const {
     return std::nullopt;
   }
   /// Returns the output types for the input types. Throws ConfigError that names the op, what it
   /// got and what fits.
-  virtual std::vector<ValueType> infer(std::span<const ValueType> in) const = 0;
+  virtual std::vector<ValueType> infer(Types in) const = 0;
   /// Appends the backward ops and returns one gradient per input (invalid Value if not needed or
   /// not differentiable). By default throws ConfigError: the op has no gradient.
   virtual std::vector<Value> grad(const GradArgs& args) const;
@@ -104,9 +106,7 @@ class Op {
   virtual int table() const { return -1; }
   /// Returns the floating-point operations (multiply and add count as two) for these types; 0 if
   /// they are not worth counting.
-  virtual double flop(std::span<const ValueType> /*in*/, std::span<const ValueType> /*out*/) const {
-    return 0;
-  }
+  virtual double flop(Types /*in*/, Types /*out*/) const { return 0; }
 };
 
 }  // namespace tutti::graph

@@ -30,7 +30,7 @@ std::vector<ActivationKind> activation_kinds() {
   return all;
 }
 
-std::vector<graph::ValueType> Activation::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Activation::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require(is_float(in[0].desc.dtype), "activation: needs floating-point numbers, met {}",
           in[0].desc.to_string());
@@ -45,7 +45,7 @@ std::vector<graph::Value> Activation::grad(const graph::GradArgs& args) const {
                              {args.dout[0], r})};
 }
 
-std::vector<graph::ValueType> ActivationGrad::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> ActivationGrad::infer(graph::Types in) const {
   require_inputs(name(), in, 2);
   require_same_shape(name(), in[0], in[1]);
   require(in[0].desc.dtype == in[1].desc.dtype, "activation_grad: dy is {}, the activation was {}",

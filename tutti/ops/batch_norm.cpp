@@ -6,8 +6,8 @@
 namespace tutti::ops {
 namespace {
 
-void require_channels(std::string_view op, std::span<const graph::ValueType> in, size_t first,
-                      size_t last, int64_t channels) {
+void require_channels(std::string_view op, graph::Types in, size_t first, size_t last,
+                      int64_t channels) {
   for (size_t i = first; i <= last; ++i)
     require(in[i].desc.shape == Shape{channels} && in[i].desc.dtype == DType::f32 && !in[i].batched,
             "{}: input {} is {}, one f32 number for each of {} channels is needed", op, i,
@@ -89,8 +89,7 @@ std::string of_variance(std::optional<float> epsilon) {
 }
 
 /// Shared by training and evaluation: (y, a [C], b [C], gamma, beta, [residual]) -> like y.
-std::vector<graph::ValueType> infer_apply(const graph::Op& op, std::span<const graph::ValueType> in,
-                                          bool residual) {
+std::vector<graph::ValueType> infer_apply(const graph::Op& op, graph::Types in, bool residual) {
   require_inputs(op.name(), in, residual ? 6 : 5);
   require_batched(op.name(), in[0], 2);
   require_channels(op.name(), in, 1, 4, in[0].desc.shape[1]);
@@ -108,7 +107,7 @@ std::string NormStatistics::to_string() const {
   return fmt::format("epsilon {} momentum {}{}", epsilon, momentum, running ? " running" : "");
 }
 
-std::vector<graph::ValueType> BatchNormStats::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> BatchNormStats::infer(graph::Types in) const {
   require_inputs(name(), in, 3);
   require_batched(name(), in[0], 2);
   const int64_t channels = in[0].desc.shape[1];
@@ -122,7 +121,7 @@ std::vector<graph::Value> BatchNormStats::grad(const graph::GradArgs& args) cons
 
 std::string BatchNormApply::attributes() const { return relu_residual(relu_, residual_); }
 
-std::vector<graph::ValueType> BatchNormApply::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> BatchNormApply::infer(graph::Types in) const {
   return infer_apply(*this, in, residual_);
 }
 
@@ -150,8 +149,7 @@ std::string BatchNormGradReduce::attributes() const {
   return flags + (epsilon_ && !flags.empty() ? " " : "") + of_variance(epsilon_);
 }
 
-std::vector<graph::ValueType> BatchNormGradReduce::infer(
-    std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> BatchNormGradReduce::infer(graph::Types in) const {
   require_inputs(name(), in, size_t{4} + (relu_ ? 1 : 0) + (two_ ? 1 : 0));
   require_batched(name(), in[0], 2);
   require_same_shape(name(), in[0], in[1]);
@@ -161,8 +159,7 @@ std::vector<graph::ValueType> BatchNormGradReduce::infer(
   return {in[0], unbatched_f32(Shape{channels}), unbatched_f32(Shape{channels})};
 }
 
-std::vector<graph::ValueType> BatchNormGradApply::infer(
-    std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> BatchNormGradApply::infer(graph::Types in) const {
   require_inputs(name(), in, 7);
   require_batched(name(), in[0], 2);
   require_same_shape(name(), in[0], in[1]);
@@ -172,8 +169,7 @@ std::vector<graph::ValueType> BatchNormGradApply::infer(
 
 std::string BatchNormGradScale::attributes() const { return of_variance(epsilon_); }
 
-std::vector<graph::ValueType> BatchNormGradScale::infer(
-    std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> BatchNormGradScale::infer(graph::Types in) const {
   require_inputs(name(), in, 3);
   require_batched(name(), in[0], 2);
   require_channels(name(), in, 1, 2, in[0].desc.shape[1]);
@@ -185,8 +181,7 @@ std::string BatchNormInference::attributes() const {
   return fmt::format("epsilon {}{}{}", epsilon_, flags.empty() ? "" : " ", flags);
 }
 
-std::vector<graph::ValueType> BatchNormInference::infer(
-    std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> BatchNormInference::infer(graph::Types in) const {
   return infer_apply(*this, in, residual_);
 }
 

@@ -37,7 +37,7 @@ class BatchNormStats : public RowByRow<NamedOp<"batch_norm_stats", graph::Walk::
   explicit BatchNormStats(NormStatistics statistics = {}) : statistics_(statistics) {}
   const NormStatistics& statistics() const { return statistics_; }
   std::string attributes() const override { return statistics_.to_string(); }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(
       const graph::GradArgs& args) const override;  // none: BatchNormApply's rule covers it
   bool mutates(int input) const override { return input > 0; }
@@ -53,7 +53,7 @@ class BatchNormApply : public RowByRow<NamedOp<"batch_norm_apply", graph::Walk::
   bool relu() const { return relu_; }
   bool residual() const { return residual_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
@@ -70,7 +70,7 @@ class BatchNormGradReduce : public NamedOp<"batch_norm_grad_reduce", graph::Walk
   bool two() const { return two_; }
   std::optional<float> epsilon() const { return epsilon_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 
  private:
@@ -81,7 +81,7 @@ class BatchNormGradReduce : public NamedOp<"batch_norm_grad_reduce", graph::Walk
 /// (g, y, mean, inv_std, gamma, dgamma, dbeta) -> dy, where the statistics depend on the batch.
 class BatchNormGradApply : public NamedOp<"batch_norm_grad_apply", graph::Walk::per_sample> {
  public:
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 };
 
@@ -92,7 +92,7 @@ class BatchNormGradScale : public NamedOp<"batch_norm_grad_scale", graph::Walk::
   explicit BatchNormGradScale(std::optional<float> epsilon = {}) : epsilon_(epsilon) {}
   std::optional<float> epsilon() const { return epsilon_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 
  private:
@@ -110,7 +110,7 @@ class BatchNormInference
   bool residual() const { return residual_; }
   float epsilon() const { return epsilon_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:

@@ -3,7 +3,7 @@
 #include "tutti/ops/shape_check.h"
 
 namespace tutti::ops {
-std::vector<graph::ValueType> Broadcast::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Broadcast::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 4);
   Shape y = in[0].desc.shape;
@@ -23,7 +23,7 @@ std::vector<graph::Value> Broadcast::grad(const graph::GradArgs& args) const {
       args.graph.append1(args.node.name + ".dx", std::make_shared<SpatialSum>(), {args.dout[0]})};
 }
 
-std::vector<graph::ValueType> SpatialSum::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> SpatialSum::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 4);
   Shape y = in[0].desc.shape;
@@ -37,8 +37,7 @@ std::vector<graph::Value> SpatialSum::grad(const graph::GradArgs& args) const {
                              {args.dout[0]})};
 }
 
-std::optional<graph::Reach> Broadcast::reach(std::span<const graph::ValueType>, int axis,
-                                             graph::Rows out) const {
+std::optional<graph::Reach> Broadcast::reach(graph::Types, int axis, graph::Rows out) const {
   Shape spatial = spatial_;
   spatial[axis] = out.count();
   return graph::Reach{.in = {{2 + axis, {0, 1}}}, .op = std::make_shared<Broadcast>(spatial)};

@@ -13,9 +13,8 @@ class Broadcast : public NamedOp<"broadcast", graph::Walk::per_sample> {
   explicit Broadcast(Shape spatial) : spatial_(spatial) {}
   const Shape& spatial() const { return spatial_; }  ///< y's extents from dimension 2 on
   std::string attributes() const override { return spatial_.to_string(); }
-  std::optional<graph::Reach> reach(std::span<const graph::ValueType> in, int axis,
-                                    graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
@@ -25,7 +24,7 @@ class Broadcast : public NamedOp<"broadcast", graph::Walk::per_sample> {
 /// x [N, C, spatial...] -> y [N, C, 1, 1] or [N, C, 1, 1, 1]: the sum over all positions.
 class SpatialSum : public NamedOp<"spatial_sum", graph::Walk::per_sample> {
  public:
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 };
 

@@ -5,7 +5,7 @@
 
 namespace tutti::ops {
 
-std::vector<graph::ValueType> GradientSquares::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> GradientSquares::infer(graph::Types in) const {
   std::vector<graph::ValueType> out = Update::infer(in);
   out[0].desc.shape = Shape{out[0].desc.shape[0], 1};
   return out;
@@ -28,7 +28,7 @@ std::vector<ClipScale::Blocks> ClipScale::blocks(std::span<const TensorDesc> in)
   return ordered;
 }
 
-std::vector<graph::ValueType> ClipScale::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> ClipScale::infer(graph::Types in) const {
   require(in.size() == first_parameter() + a_.order.size(),
           "clip_scale: {} inputs given, {} expected", in.size(),
           first_parameter() + a_.order.size());

@@ -22,7 +22,7 @@ class GradientSquares : public Update {
   GradientSquares() : Update(0, Sums::writes) {}
   std::string_view name() const override { return "gradient_squares"; }
   bool mutates(int) const override { return false; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
 };
 
 /// Inputs: gradient_scale; the block sums of each set of parameters; then the parameters, one set
@@ -46,7 +46,7 @@ class ClipScale : public NamedOp<"clip_scale", graph::Walk::whole> {
   double limit() const { return a_.limit; }
   std::string attributes() const override;
   bool in_update() const override { return true; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
 
   /// The rows of block sums that belong to one parameter.
   struct Blocks {

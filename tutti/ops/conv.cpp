@@ -45,7 +45,7 @@ std::string Conv::attributes() const {
          (activation_ ? " " + activation_->to_string() : "");
 }
 
-std::vector<graph::ValueType> Conv::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Conv::infer(graph::Types in) const {
   require_inputs(name(), in, bias_ ? 3 : 2);
   require_batched(name(), in[0], 3);
   const Shape y = conv_output_shape(a_, in[0].desc.shape, in[1].desc.shape);
@@ -83,8 +83,7 @@ std::vector<graph::Value> Conv::grad(const graph::GradArgs& args) const {
   return din;
 }
 
-double Conv::flop(std::span<const graph::ValueType> in,
-                  std::span<const graph::ValueType> out) const {
+double Conv::flop(graph::Types in, graph::Types out) const {
   return 2.0 * static_cast<double>(out[0].desc.elements()) *
          static_cast<double>(in[1].desc.shape.elements_from(1));
 }
@@ -93,7 +92,7 @@ std::string ConvBackwardData::attributes() const {
   return fmt::format("{} x {}", a_.to_string(), with_batch(x_shape_, 0).to_string());
 }
 
-std::vector<graph::ValueType> ConvBackwardData::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> ConvBackwardData::infer(graph::Types in) const {
   require_inputs(name(), in, 2);
   require_batched(name(), in[0], 3);
   const Shape& dy = in[0].desc.shape;
@@ -104,8 +103,7 @@ std::vector<graph::ValueType> ConvBackwardData::infer(std::span<const graph::Val
   return {batched_as(x, in[0].desc.dtype)};
 }
 
-double ConvBackwardData::flop(std::span<const graph::ValueType> in,
-                              std::span<const graph::ValueType>) const {
+double ConvBackwardData::flop(graph::Types in, graph::Types) const {
   return 2.0 * static_cast<double>(in[0].desc.elements()) *
          static_cast<double>(in[1].desc.shape.elements_from(1));
 }
@@ -114,8 +112,7 @@ std::string ConvBackwardWeights::attributes() const {
   return fmt::format("{} w {}{}", a_.to_string(), w_shape_.to_string(), whole_ ? " whole" : "");
 }
 
-std::vector<graph::ValueType> ConvBackwardWeights::infer(
-    std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> ConvBackwardWeights::infer(graph::Types in) const {
   require_inputs(name(), in, 2);
   require_batched(name(), in[0], 3);
   require_batched(name(), in[1], 3);
@@ -126,20 +123,18 @@ std::vector<graph::ValueType> ConvBackwardWeights::infer(
   return {unbatched_f32(w_shape_)};
 }
 
-double ConvBackwardWeights::flop(std::span<const graph::ValueType> in,
-                                 std::span<const graph::ValueType>) const {
+double ConvBackwardWeights::flop(graph::Types in, graph::Types) const {
   return 2.0 * static_cast<double>(in[1].desc.elements()) *
          static_cast<double>(w_shape_.elements_from(1));
 }
 
-std::vector<graph::ValueType> BiasBackward::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> BiasBackward::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 2);
   return {unbatched_f32(Shape{in[0].desc.shape[1]})};
 }
 
-std::optional<graph::Reach> Conv::reach(std::span<const graph::ValueType> in, int axis,
-                                        graph::Rows out) const {
+std::optional<graph::Reach> Conv::reach(graph::Types in, int axis, graph::Rows out) const {
   const auto i = static_cast<size_t>(axis);
   ConvAttributes inner = a_;
   inner.pad_low[i] = inner.pad_high[i] = 0;

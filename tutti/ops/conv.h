@@ -36,12 +36,10 @@ class Conv : public NamedOp<"conv", graph::Walk::per_sample> {
   bool bias() const { return bias_; }
   const std::optional<ActivationAttributes>& activation() const { return activation_; }
   std::string attributes() const override;
-  std::optional<graph::Reach> reach(std::span<const graph::ValueType> in, int axis,
-                                    graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
-  double flop(std::span<const graph::ValueType> in,
-              std::span<const graph::ValueType> out) const override;
+  double flop(graph::Types in, graph::Types out) const override;
 
  private:
   ConvAttributes a_;
@@ -57,9 +55,8 @@ class ConvBackwardData : public NamedOp<"conv_backward_data", graph::Walk::per_s
   const ConvAttributes& conv() const { return a_; }
   const Shape& x_shape() const { return x_shape_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
-  double flop(std::span<const graph::ValueType> in,
-              std::span<const graph::ValueType> out) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  double flop(graph::Types in, graph::Types out) const override;
 
  private:
   ConvAttributes a_;
@@ -77,12 +74,11 @@ class ConvBackwardWeights : public graph::Op {
   const Shape& w_shape() const { return w_shape_; }
   std::string_view name() const override { return "conv_backward_weights"; }
   std::string attributes() const override;
-  graph::Walk walk(std::span<const graph::ValueType>) const override {
+  graph::Walk walk(graph::Types) const override {
     return whole_ ? graph::Walk::whole : graph::Walk::reduce;
   }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
-  double flop(std::span<const graph::ValueType> in,
-              std::span<const graph::ValueType> out) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  double flop(graph::Types in, graph::Types out) const override;
 
  private:
   ConvAttributes a_;
@@ -94,7 +90,7 @@ class ConvBackwardWeights : public graph::Op {
 /// [K], f32.
 class BiasBackward : public NamedOp<"bias_backward", graph::Walk::reduce> {
  public:
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
 };
 
 }  // namespace tutti::ops

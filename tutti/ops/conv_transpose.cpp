@@ -11,7 +11,7 @@ std::string ConvTranspose::attributes() const {
   return text + (bias_ ? " bias" : "");
 }
 
-std::vector<graph::ValueType> ConvTranspose::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> ConvTranspose::infer(graph::Types in) const {
   require_inputs(name(), in, bias_ ? 3 : 2);
   require_batched(name(), in[0], 3);
   const Shape &x = in[0].desc.shape, &w = in[1].desc.shape;
@@ -57,14 +57,12 @@ std::vector<graph::Value> ConvTranspose::grad(const graph::GradArgs& args) const
   return din;
 }
 
-double ConvTranspose::flop(std::span<const graph::ValueType> in,
-                           std::span<const graph::ValueType>) const {
+double ConvTranspose::flop(graph::Types in, graph::Types) const {
   return 2.0 * static_cast<double>(in[0].desc.elements()) *
          static_cast<double>(in[1].desc.shape.elements_from(1));
 }
 
-std::optional<graph::Reach> ConvTranspose::reach(std::span<const graph::ValueType> in, int axis,
-                                                 graph::Rows out) const {
+std::optional<graph::Reach> ConvTranspose::reach(graph::Types in, int axis, graph::Rows out) const {
   // Row r of the result is a sum over the rows i of x and k of w with r = i * stride - pad_low +
   // dilation * k.
   const auto d = static_cast<size_t>(axis);

@@ -19,12 +19,10 @@ class ConvTranspose : public NamedOp<"conv_transpose", graph::Walk::per_sample> 
   const ConvAttributes& conv() const { return a_; }
   bool bias() const { return bias_; }
   std::string attributes() const override;
-  std::optional<graph::Reach> reach(std::span<const graph::ValueType> in, int axis,
-                                    graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
-  double flop(std::span<const graph::ValueType> in,
-              std::span<const graph::ValueType> out) const override;
+  double flop(graph::Types in, graph::Types out) const override;
 
  private:
   ConvAttributes a_;

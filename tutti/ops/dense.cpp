@@ -9,7 +9,7 @@ std::string Dense::attributes() const {
   return fmt::format("{}{}", bias_ ? "bias " : "", name_of(output_));
 }
 
-std::vector<graph::ValueType> Dense::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Dense::infer(graph::Types in) const {
   require_inputs(name(), in, bias_ ? 3 : 2);
   require_batched(name(), in[0], 2);
   const Shape &x = in[0].desc.shape, &w = in[1].desc.shape;
@@ -41,7 +41,7 @@ std::vector<graph::Value> Dense::grad(const graph::GradArgs& args) const {
   return din;
 }
 
-double Dense::flop(std::span<const graph::ValueType> in, std::span<const graph::ValueType>) const {
+double Dense::flop(graph::Types in, graph::Types) const {
   return 2.0 * static_cast<double>(in[0].desc.shape[0]) *
          static_cast<double>(in[1].desc.elements());
 }
@@ -50,7 +50,7 @@ std::string DenseBackwardData::attributes() const {
   return fmt::format("x {} {}", with_batch(x_shape_, 0).to_string(), name_of(x_dtype_));
 }
 
-std::vector<graph::ValueType> DenseBackwardData::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> DenseBackwardData::infer(graph::Types in) const {
   require_inputs(name(), in, 2);
   require_batched(name(), in[0], 2);
   const Shape &dy = in[0].desc.shape, &w = in[1].desc.shape;
@@ -60,14 +60,12 @@ std::vector<graph::ValueType> DenseBackwardData::infer(std::span<const graph::Va
   return {batched_as(with_batch(x_shape_, dy[0]), x_dtype_)};
 }
 
-double DenseBackwardData::flop(std::span<const graph::ValueType> in,
-                               std::span<const graph::ValueType>) const {
+double DenseBackwardData::flop(graph::Types in, graph::Types) const {
   return 2.0 * static_cast<double>(in[0].desc.shape[0]) *
          static_cast<double>(in[1].desc.elements());
 }
 
-std::vector<graph::ValueType> DenseBackwardWeights::infer(
-    std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> DenseBackwardWeights::infer(graph::Types in) const {
   require_inputs(name(), in, 2);
   require_batched(name(), in[0], 2);
   require_batched(name(), in[1], 2);
@@ -77,8 +75,7 @@ std::vector<graph::ValueType> DenseBackwardWeights::infer(
   return {unbatched_f32(Shape{dy[1], x.elements_from(1)})};
 }
 
-double DenseBackwardWeights::flop(std::span<const graph::ValueType> in,
-                                  std::span<const graph::ValueType> out) const {
+double DenseBackwardWeights::flop(graph::Types in, graph::Types out) const {
   return 2.0 * static_cast<double>(in[0].desc.shape[0]) *
          static_cast<double>(out[0].desc.elements());
 }

@@ -15,10 +15,9 @@ class Dense : public NamedOp<"dense", graph::Walk::per_sample> {
   bool bias() const { return bias_; }
   DType output() const { return output_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
-  double flop(std::span<const graph::ValueType> in,
-              std::span<const graph::ValueType> out) const override;
+  double flop(graph::Types in, graph::Types out) const override;
 
  private:
   bool bias_;
@@ -31,9 +30,8 @@ class DenseBackwardData : public NamedOp<"dense_backward_data", graph::Walk::per
   DenseBackwardData(Shape x_shape, DType x_dtype) : x_shape_(x_shape), x_dtype_(x_dtype) {}
   const Shape& x_shape() const { return x_shape_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
-  double flop(std::span<const graph::ValueType> in,
-              std::span<const graph::ValueType> out) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  double flop(graph::Types in, graph::Types out) const override;
 
  private:
   Shape x_shape_;
@@ -43,9 +41,8 @@ class DenseBackwardData : public NamedOp<"dense_backward_data", graph::Walk::per
 /// (x [N, ...], dy [N, K]) -> dw [K, F], f32: dw = dy^T * x, a sum over the batch.
 class DenseBackwardWeights : public NamedOp<"dense_backward_weights", graph::Walk::reduce> {
  public:
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
-  double flop(std::span<const graph::ValueType> in,
-              std::span<const graph::ValueType> out) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  double flop(graph::Types in, graph::Types out) const override;
 };
 
 }  // namespace tutti::ops

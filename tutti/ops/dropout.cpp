@@ -16,7 +16,7 @@ std::string Dropout::attributes() const {
   return all_ == 0 ? text : fmt::format("{} first {} all {}", text, first_, all_);
 }
 
-std::vector<graph::ValueType> Dropout::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Dropout::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 2);
   require(probability_ >= 0 && probability_ < 1, "dropout: probability {} is not in [0, 1)",

@@ -25,7 +25,7 @@ class Dropout : public NamedOp<"dropout", graph::Walk::per_sample> {
   float probability() const { return probability_; }
   uint32_t salt() const { return salt_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
   int in_place(int) const override { return 0; }
 

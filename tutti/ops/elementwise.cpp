@@ -5,8 +5,7 @@
 namespace tutti::ops {
 namespace {
 
-std::vector<graph::ValueType> infer_pair(const graph::Op& op,
-                                         std::span<const graph::ValueType> in) {
+std::vector<graph::ValueType> infer_pair(const graph::Op& op, graph::Types in) {
   require_inputs(op.name(), in, 2);
   require_same_shape(op.name(), in[0], in[1]);
   require(in[0].desc.dtype == in[1].desc.dtype && is_float(in[0].desc.dtype),
@@ -17,9 +16,7 @@ std::vector<graph::ValueType> infer_pair(const graph::Op& op,
 
 }  // namespace
 
-std::vector<graph::ValueType> Add::infer(std::span<const graph::ValueType> in) const {
-  return infer_pair(*this, in);
-}
+std::vector<graph::ValueType> Add::infer(graph::Types in) const { return infer_pair(*this, in); }
 
 std::vector<graph::Value> Add::grad(const graph::GradArgs& args) const {
   require(args.dout[0].valid(),
@@ -27,9 +24,7 @@ std::vector<graph::Value> Add::grad(const graph::GradArgs& args) const {
   return {args.dout[0], args.dout[0]};
 }
 
-std::vector<graph::ValueType> Mul::infer(std::span<const graph::ValueType> in) const {
-  return infer_pair(*this, in);
-}
+std::vector<graph::ValueType> Mul::infer(graph::Types in) const { return infer_pair(*this, in); }
 
 std::vector<graph::Value> Mul::grad(const graph::GradArgs& args) const {
   require(args.dout[0].valid(),
@@ -45,7 +40,7 @@ std::vector<graph::Value> Mul::grad(const graph::GradArgs& args) const {
 
 std::string Scale::attributes() const { return fmt::format("factor {}", factor_); }
 
-std::vector<graph::ValueType> Scale::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Scale::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require(is_float(in[0].desc.dtype), "scale: needs floating-point numbers, met {}",
           in[0].desc.to_string());

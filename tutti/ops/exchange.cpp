@@ -8,8 +8,7 @@ std::string AllReduceGradients::attributes() const {
   return fmt::format("bucket {}{}", bucket_, sharded_ ? " sharded" : "");
 }
 
-std::vector<graph::ValueType> AllReduceGradients::infer(
-    std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> AllReduceGradients::infer(graph::Types in) const {
   require(!in.empty(), "all_reduce_gradients: bucket {} is empty", bucket_);
   for (const graph::ValueType& g : in)
     require(g.desc.dtype == DType::f32 && !g.batched,
@@ -24,7 +23,7 @@ std::string AllReduceNorms::attributes() const {
   return text;
 }
 
-std::vector<graph::ValueType> AllReduceNorms::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> AllReduceNorms::infer(graph::Types in) const {
   require(in.size() == 1 && in[0].desc.dtype == DType::f32 && !in[0].batched,
           "all_reduce_norms: one array of block sums (f32, unbatched) is needed");
   return {};
@@ -32,7 +31,7 @@ std::vector<graph::ValueType> AllReduceNorms::infer(std::span<const graph::Value
 
 std::string AllGatherWeights::attributes() const { return fmt::format("bucket {}", bucket_); }
 
-std::vector<graph::ValueType> AllGatherWeights::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> AllGatherWeights::infer(graph::Types in) const {
   require(!in.empty(), "all_gather_weights: bucket {} is empty", bucket_);
   for (const graph::ValueType& w : in)
     require(w.desc.dtype == DType::f32 && !w.batched,

@@ -18,7 +18,7 @@ class AllReduceGradients : public NamedOp<"all_reduce_gradients", graph::Walk::e
   int bucket() const { return bucket_; }
   bool sharded() const { return sharded_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   bool mutates(int) const override { return true; }
 
  private:
@@ -40,7 +40,7 @@ class AllReduceNorms : public NamedOp<"all_reduce_norms", graph::Walk::exchange>
   const std::vector<bool>& slices() const { return slices_; }
   std::string attributes() const override;
   bool in_update() const override { return true; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   bool mutates(int) const override { return true; }
 
  private:
@@ -56,7 +56,7 @@ class AllGatherWeights : public NamedOp<"all_gather_weights", graph::Walk::excha
   int bucket() const { return bucket_; }
   std::string attributes() const override;
   bool in_update() const override { return true; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   bool mutates(int) const override { return true; }
 
  private:

@@ -9,7 +9,7 @@ std::string GaussianSample::attributes() const {
   return fmt::format("factor {} salt {}", factor_, salt_);
 }
 
-std::vector<graph::ValueType> GaussianSample::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> GaussianSample::infer(graph::Types in) const {
   require_inputs(name(), in, 2);
   require_batched(name(), in[0], 2);
   require_same_shape(name(), in[0], in[1]);

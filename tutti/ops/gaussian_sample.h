@@ -21,7 +21,7 @@ class GaussianSample : public NamedOp<"gaussian_sample", graph::Walk::per_sample
   float factor() const { return factor_; }
   uint32_t salt() const { return salt_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:

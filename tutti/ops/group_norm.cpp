@@ -6,7 +6,7 @@ namespace tutti::ops {
 namespace {
 
 void require_groups(std::string_view op, const GroupNormAttributes& a, const graph::ValueType& x,
-                    std::span<const graph::ValueType> channels) {
+                    graph::Types channels) {
   require_batched(op, x, 2);
   require(a.epsilon > 0, "{}: epsilon is {}, it must be positive", op, a.epsilon);
   const int64_t count = x.desc.shape[1];
@@ -25,7 +25,7 @@ std::string GroupNormAttributes::to_string() const {
   return fmt::format("groups {} epsilon {}", groups, epsilon);
 }
 
-std::vector<graph::ValueType> GroupNorm::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> GroupNorm::infer(graph::Types in) const {
   require_inputs(name(), in, 3);
   require_groups(name(), a_, in[0], in.subspan(1));
   return {in[0]};
@@ -37,7 +37,7 @@ std::vector<graph::Value> GroupNorm::grad(const graph::GradArgs& args) const {
                            std::vector<graph::Value>{args.dout[0], node.in[0], node.in[1]});
 }
 
-std::vector<graph::ValueType> GroupNormGrad::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> GroupNormGrad::infer(graph::Types in) const {
   require_inputs(name(), in, 3);
   require_groups(name(), a_, in[1], in.subspan(2));
   require_same_shape(name(), in[0], in[1]);

@@ -22,7 +22,7 @@ class GroupNorm : public OpWith<"group_norm", graph::Walk::per_sample, GroupNorm
  public:
   using OpWith::OpWith;
   const GroupNormAttributes& norm() const { return a_; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 };
 
@@ -31,7 +31,7 @@ class GroupNormGrad : public OpWith<"group_norm_grad", graph::Walk::reduce, Grou
  public:
   using OpWith::OpWith;
   const GroupNormAttributes& norm() const { return a_; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 };
 

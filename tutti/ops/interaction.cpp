@@ -26,7 +26,7 @@ std::string width_text(int64_t width, bool itself) {
 std::string Interaction::attributes() const { return width_text(width_, itself_); }
 std::string InteractionGrad::attributes() const { return width_text(width_, itself_); }
 
-std::vector<graph::ValueType> Interaction::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Interaction::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   return {products_of(name(), in[0], width_, itself_)};
 }
@@ -37,12 +37,11 @@ std::vector<graph::Value> Interaction::grad(const graph::GradArgs& args) const {
                              {args.dout[0], args.node.in[0]})};
 }
 
-double Interaction::flop(std::span<const graph::ValueType>,
-                         std::span<const graph::ValueType> out) const {
+double Interaction::flop(graph::Types, graph::Types out) const {
   return 2.0 * static_cast<double>(out[0].desc.elements()) * static_cast<double>(width_);
 }
 
-std::vector<graph::ValueType> InteractionGrad::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> InteractionGrad::infer(graph::Types in) const {
   require_inputs(name(), in, 2);
   const graph::ValueType y = products_of(name(), in[1], width_, itself_);
   require(y.desc.shape == in[0].desc.shape && y.desc.dtype == in[0].desc.dtype && in[0].batched,
@@ -51,8 +50,7 @@ std::vector<graph::ValueType> InteractionGrad::infer(std::span<const graph::Valu
   return {in[1]};
 }
 
-double InteractionGrad::flop(std::span<const graph::ValueType> in,
-                             std::span<const graph::ValueType>) const {
+double InteractionGrad::flop(graph::Types in, graph::Types) const {
   return 4.0 * static_cast<double>(in[0].desc.elements()) * static_cast<double>(width_);
 }
 

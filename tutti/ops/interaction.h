@@ -28,10 +28,9 @@ class Interaction : public NamedOp<"interaction", graph::Walk::per_sample> {
   int64_t width() const { return width_; }
   bool itself() const { return itself_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
-  double flop(std::span<const graph::ValueType> in,
-              std::span<const graph::ValueType> out) const override;
+  double flop(graph::Types in, graph::Types out) const override;
 
  private:
   int64_t width_;
@@ -45,9 +44,8 @@ class InteractionGrad : public NamedOp<"interaction_grad", graph::Walk::per_samp
   int64_t width() const { return width_; }
   bool itself() const { return itself_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
-  double flop(std::span<const graph::ValueType> in,
-              std::span<const graph::ValueType> out) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  double flop(graph::Types in, graph::Types out) const override;
 
  private:
   int64_t width_;

@@ -18,8 +18,7 @@ void require_end(const graph::Op& op, const graph::GradArgs& args, size_t target
             op.name(), args.node.name);
 }
 
-void require_logits(std::string_view op, const SoftmaxCrossEntropyAttributes& a,
-                    std::span<const graph::ValueType> in) {
+void require_logits(std::string_view op, const SoftmaxCrossEntropyAttributes& a, graph::Types in) {
   require_batched(op, in[0], 2);
   const Shape &x = in[0].desc.shape, &labels = in[1].desc.shape;
   bool fits = labels.rank() == x.rank() - 1 && labels[0] == x[0] && in[1].batched &&
@@ -33,7 +32,7 @@ void require_logits(std::string_view op, const SoftmaxCrossEntropyAttributes& a,
           "{}: label smoothing {} is not in [0, 1)", op, a.label_smoothing);
 }
 
-void require_pair(std::string_view op, std::span<const graph::ValueType> in) {
+void require_pair(std::string_view op, graph::Types in) {
   require_inputs(op, in, 2);
   require_batched(op, in[0], 1);
   require_batched(op, in[1], 1);
@@ -52,8 +51,7 @@ std::string SoftmaxCrossEntropyAttributes::to_string() const {
   return text;
 }
 
-std::vector<graph::ValueType> SoftmaxCrossEntropy::infer(
-    std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> SoftmaxCrossEntropy::infer(graph::Types in) const {
   const bool given = a_.mean_over == MeanOver::given;
   require_inputs(name(), in, given ? 3 : 2);
   require_logits(name(), a_, in);
@@ -77,7 +75,7 @@ std::string LabelWeights::attributes() const {
   return text;
 }
 
-std::vector<graph::ValueType> LabelWeights::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> LabelWeights::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require(in[0].batched && in[0].desc.dtype == DType::i32 && !weights_.empty(),
           "label_weights: {} with {} weights", in[0].desc.to_string(), weights_.size());
@@ -88,8 +86,7 @@ std::vector<graph::Value> LabelWeights::grad(const graph::GradArgs& args) const 
   return std::vector<graph::Value>(args.node.in.size());
 }
 
-std::vector<graph::ValueType> SoftmaxCrossEntropyGrad::infer(
-    std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> SoftmaxCrossEntropyGrad::infer(graph::Types in) const {
   require_inputs(name(), in, 3);
   require_logits(name(), a_, in);
   require(in[2].desc.shape.rank() == 0, "{}: the sum of weights is {}, a scalar is needed", name(),
@@ -114,7 +111,7 @@ std::string PointwiseLossAttributes::to_string() const {
   return text;
 }
 
-std::vector<graph::ValueType> PointwiseLoss::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> PointwiseLoss::infer(graph::Types in) const {
   require_pair(name(), in);
   require(a_.kind != PointwiseLossKind::huber || a_.delta > 0,
           "pointwise_loss: the delta of huber is {}, it must be positive", a_.delta);
@@ -129,14 +126,14 @@ std::vector<graph::Value> PointwiseLoss::grad(const graph::GradArgs& args) const
           {}};
 }
 
-std::vector<graph::ValueType> PointwiseLossGrad::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> PointwiseLossGrad::infer(graph::Types in) const {
   require_pair(name(), in);
   return {in[0]};
 }
 
 std::string GaussianKL::attributes() const { return fmt::format("scale {}", scale_); }
 
-std::vector<graph::ValueType> GaussianKL::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> GaussianKL::infer(graph::Types in) const {
   require_pair(name(), in);
   return {unbatched_f32({})};
 }
@@ -149,14 +146,14 @@ std::vector<graph::Value> GaussianKL::grad(const graph::GradArgs& args) const {
 
 std::string GaussianKLGrad::attributes() const { return fmt::format("scale {}", scale_); }
 
-std::vector<graph::ValueType> GaussianKLGrad::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> GaussianKLGrad::infer(graph::Types in) const {
   require_pair(name(), in);
   return {in[0], in[1]};
 }
 
 /// Labels have no channels: their rows are one dimension earlier.
-std::optional<graph::Reach> SoftmaxCrossEntropy::reach(std::span<const graph::ValueType> in,
-                                                       int axis, graph::Rows out) const {
+std::optional<graph::Reach> SoftmaxCrossEntropy::reach(graph::Types in, int axis,
+                                                       graph::Rows out) const {
   if (in[0].desc.shape.rank() <= 2 + axis) return std::nullopt;
   return graph::Reach{.in = {{2 + axis, out}, {1 + axis, out}}, .op = nullptr};
 }

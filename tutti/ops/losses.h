@@ -36,9 +36,8 @@ class SoftmaxCrossEntropy
  public:
   using OpWith::OpWith;
   const SoftmaxCrossEntropyAttributes& loss() const { return a_; }
-  std::optional<graph::Reach> reach(std::span<const graph::ValueType> in, int axis,
-                                    graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 };
 
@@ -49,7 +48,7 @@ class LabelWeights : public NamedOp<"label_weights", graph::Walk::reduce> {
   explicit LabelWeights(std::vector<float> weights) : weights_(std::move(weights)) {}
   const std::vector<float>& weights() const { return weights_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(
       const graph::GradArgs& args) const override;  // none: labels are data
 
@@ -63,7 +62,7 @@ class SoftmaxCrossEntropyGrad : public OpWith<"softmax_cross_entropy_grad", grap
  public:
   using OpWith::OpWith;
   const SoftmaxCrossEntropyAttributes& loss() const { return a_; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
 };
 
 /// Losses of one element each, averaged over all elements. With x the prediction, t the target and
@@ -87,7 +86,7 @@ class PointwiseLoss
  public:
   using RowByRow::RowByRow;
   const PointwiseLossAttributes& loss() const { return a_; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 };
 
@@ -97,7 +96,7 @@ class PointwiseLossGrad
  public:
   using OpWith::OpWith;
   const PointwiseLossAttributes& loss() const { return a_; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
 };
 
 /// The divergence of N(mean, exp(logvar)) from N(0, 1): (mean, logvar) -> loss, summed over a
@@ -109,7 +108,7 @@ class GaussianKL : public NamedOp<"gaussian_kl", graph::Walk::reduce> {
   explicit GaussianKL(float scale = 1) : scale_(scale) {}
   float scale() const { return scale_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
@@ -122,7 +121,7 @@ class GaussianKLGrad : public NamedOp<"gaussian_kl_grad", graph::Walk::per_sampl
   explicit GaussianKLGrad(float scale) : scale_(scale) {}
   float scale() const { return scale_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
 
  private:
   float scale_;

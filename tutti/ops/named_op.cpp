@@ -2,7 +2,7 @@
 
 namespace tutti::ops {
 
-graph::Reach pointwise_reach(std::span<const graph::ValueType> in, int axis, graph::Rows out) {
+graph::Reach pointwise_reach(graph::Types in, int axis, graph::Rows out) {
   graph::Reach reach;
   for (const graph::ValueType& type : in)
     reach.in.push_back(type.batched ? graph::Reach::Input{2 + axis, out} : graph::Reach::Input{});

@@ -30,7 +30,7 @@ template <OpName kName, auto kWalk>
 class NamedOp : public graph::Op {
  public:
   std::string_view name() const override { return kName.text; }
-  graph::Walk walk(std::span<const graph::ValueType> in) const override {
+  graph::Walk walk(graph::Types in) const override {
     if constexpr (std::is_same_v<std::remove_cv_t<decltype(kWalk)>, WalkAsBatched>)
       return in[0].batched ? graph::Walk::per_sample : graph::Walk::whole;
     else
@@ -50,15 +50,14 @@ class OpWith : public NamedOp<kName, kWalk> {
 };
 
 /// Returns the reach of an op whose results at a position depend on its inputs at that position.
-graph::Reach pointwise_reach(std::span<const graph::ValueType> in, int axis, graph::Rows out);
+graph::Reach pointwise_reach(graph::Types in, int axis, graph::Rows out);
 
 /// A NamedOp or OpWith whose results at a position depend on its inputs at that position.
 template <class Base>
 class RowByRow : public Base {
  public:
   using Base::Base;
-  std::optional<graph::Reach> reach(std::span<const graph::ValueType> in, int axis,
-                                    graph::Rows out) const override {
+  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override {
     return pointwise_reach(in, axis, out);
   }
 };

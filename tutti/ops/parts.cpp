@@ -15,7 +15,7 @@ std::string ExchangeParts::attributes() const {
   return text;
 }
 
-std::vector<graph::ValueType> ExchangeParts::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> ExchangeParts::infer(graph::Types in) const {
   for (const Give& give : gives_)
     require(give.input >= 0 && static_cast<size_t>(give.input) < in.size(),
             "exchange_parts: input {} of {}", give.input, in.size());
@@ -50,7 +50,7 @@ std::vector<graph::Value> ExchangeParts::grad(const graph::GradArgs& args) const
 
 std::string SumParts::attributes() const { return fmt::format("scale {}", scale_); }
 
-std::vector<graph::ValueType> SumParts::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> SumParts::infer(graph::Types in) const {
   require(!in.empty(), "sum_parts: no inputs");
   for (const graph::ValueType& type : in)
     require(!type.batched && type.desc.dtype == DType::f32 && type.desc.shape == in[0].desc.shape,
@@ -58,7 +58,7 @@ std::vector<graph::ValueType> SumParts::infer(std::span<const graph::ValueType> 
   return {unbatched_f32(in[0].desc.shape)};
 }
 
-std::vector<graph::ValueType> BatchNormMoments::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> BatchNormMoments::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 2);
   const graph::ValueType each = unbatched_f32(Shape{in[0].desc.shape[1]});
@@ -109,7 +109,7 @@ std::vector<graph::Value> MergeMoments::grad(const graph::GradArgs& args) const 
   return std::vector<graph::Value>(args.node.in.size());
 }
 
-std::vector<graph::ValueType> MergeMoments::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> MergeMoments::infer(graph::Types in) const {
   require_inputs(name(), in, 2 + 2 * group_.counts.size());
   for (const graph::ValueType& type : in)
     require(!type.batched && type.desc.dtype == DType::f32 && type.desc.shape == in[0].desc.shape,

@@ -31,7 +31,7 @@ class ExchangeParts : public NamedOp<"exchange_parts", graph::Walk::exchange> {
   const std::vector<Give>& gives() const { return gives_; }
   const std::vector<Get>& gets() const { return gets_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   bool gives_to_others() const override { return !gives_.empty() && !constant_; }
   /// Sends the outputs' gradients back, with the next tag: exchanges of a forward graph have even
   /// tags.
@@ -88,7 +88,7 @@ class SumParts : public NamedOp<"sum_parts", graph::Walk::whole> {
   explicit SumParts(float scale) : scale_(scale) {}
   float scale() const { return scale_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
 
  private:
   float scale_;
@@ -98,7 +98,7 @@ class SumParts : public NamedOp<"sum_parts", graph::Walk::whole> {
 /// [C]), f32, the variance biased.
 class BatchNormMoments : public NamedOp<"batch_norm_moments", graph::Walk::reduce> {
  public:
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(
       const graph::GradArgs& args) const override;  // none: BatchNormApply's rule covers it
 };
@@ -131,7 +131,7 @@ class MergeMoments : public NamedOp<"merge_moments", graph::Walk::whole> {
   const NormGroup& group() const { return group_; }
   const NormStatistics& statistics() const { return statistics_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(
       const graph::GradArgs& args) const override;  // none: BatchNormApply's rule covers it
   bool mutates(int input) const override { return input < 2; }

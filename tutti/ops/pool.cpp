@@ -45,7 +45,7 @@ Shape pool_output_shape(const PoolAttributes& a, const Shape& x) {
   return y;
 }
 
-std::vector<graph::ValueType> Pool::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Pool::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 4);
   const Shape y = pool_output_shape(a_, in[0].desc.shape);
@@ -71,7 +71,7 @@ std::string PoolGrad::attributes() const {
   return fmt::format("{} x {}", a_.to_string(), with_batch(x_shape_, 0).to_string());
 }
 
-std::vector<graph::ValueType> PoolGrad::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> PoolGrad::infer(graph::Types in) const {
   require_inputs(name(), in, a_.kind == PoolKind::max ? 2 : 1);
   require_batched(name(), in[0], 4);
   const Shape x = with_batch(x_shape_, in[0].desc.shape[0]), y = pool_output_shape(a_, x);
@@ -83,7 +83,7 @@ std::vector<graph::ValueType> PoolGrad::infer(std::span<const graph::ValueType> 
   return {batched_as(x, in[0].desc.dtype)};
 }
 
-std::vector<graph::ValueType> GlobalAveragePool::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> GlobalAveragePool::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 3);
   const Shape& x = in[0].desc.shape;
@@ -101,8 +101,7 @@ std::string GlobalAveragePoolGrad::attributes() const {
   return "x " + with_batch(x_shape_, 0).to_string();
 }
 
-std::vector<graph::ValueType> GlobalAveragePoolGrad::infer(
-    std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> GlobalAveragePoolGrad::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 2);
   const Shape& dy = in[0].desc.shape;
@@ -112,8 +111,7 @@ std::vector<graph::ValueType> GlobalAveragePoolGrad::infer(
   return {batched_as(with_batch(x_shape_, dy[0]), in[0].desc.dtype)};
 }
 
-std::optional<graph::Reach> Pool::reach(std::span<const graph::ValueType>, int axis,
-                                        graph::Rows out) const {
+std::optional<graph::Reach> Pool::reach(graph::Types, int axis, graph::Rows out) const {
   const auto i = static_cast<size_t>(axis);
   const bool counts_inside = a_.kind == PoolKind::average && !a_.count_include_pad;
   if (counts_inside && (a_.pad_low[i] > 0 || a_.pad_high[i] > 0)) return std::nullopt;

@@ -32,9 +32,8 @@ class Pool : public OpWith<"pool", graph::Walk::per_sample, PoolAttributes> {
  public:
   using OpWith::OpWith;
   const PoolAttributes& pool() const { return a_; }
-  std::optional<graph::Reach> reach(std::span<const graph::ValueType> in, int axis,
-                                    graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 };
 
@@ -46,7 +45,7 @@ class PoolGrad : public NamedOp<"pool_grad", graph::Walk::per_sample> {
   const PoolAttributes& pool() const { return a_; }
   const Shape& x_shape() const { return x_shape_; }  ///< its dimension 0 is ignored
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
 
  private:
   PoolAttributes a_;
@@ -56,7 +55,7 @@ class PoolGrad : public NamedOp<"pool_grad", graph::Walk::per_sample> {
 /// x [N, C, ...] -> mean over all positions [N, C].
 class GlobalAveragePool : public NamedOp<"global_average_pool", graph::Walk::per_sample> {
  public:
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 };
 
@@ -65,7 +64,7 @@ class GlobalAveragePoolGrad : public NamedOp<"global_average_pool_grad", graph::
  public:
   explicit GlobalAveragePoolGrad(Shape x_shape) : x_shape_(x_shape) {}
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
 
  private:
   Shape x_shape_;

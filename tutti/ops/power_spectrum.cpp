@@ -49,7 +49,7 @@ int64_t WaveShells::shell_of(std::span<const int64_t> index) const {
 
 std::string PowerSpectrumAttributes::to_string() const { return fmt::format("floor {}", floor); }
 
-std::vector<graph::ValueType> PowerSpectrum::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> PowerSpectrum::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require(a_.floor > 0 && std::isfinite(a_.floor), "{}: floor {} is not a positive number", name(),
           a_.floor);
@@ -62,12 +62,11 @@ std::vector<graph::Value> PowerSpectrum::grad(const graph::GradArgs& args) const
                              {args.dout[0], node.out[0], node.in[0]})};
 }
 
-double PowerSpectrum::flop(std::span<const graph::ValueType> in,
-                           std::span<const graph::ValueType>) const {
+double PowerSpectrum::flop(graph::Types in, graph::Types) const {
   return transform_flop(in[0].desc.shape);
 }
 
-std::vector<graph::ValueType> PowerSpectrumGrad::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> PowerSpectrumGrad::infer(graph::Types in) const {
   require_inputs(name(), in, 3);
   const graph::ValueType y = spectrum_of(name(), in[2]);
   for (size_t i = 0; i < 2; ++i)
@@ -77,8 +76,7 @@ std::vector<graph::ValueType> PowerSpectrumGrad::infer(std::span<const graph::Va
   return {batched_as(in[2].desc.shape, in[2].desc.dtype)};
 }
 
-double PowerSpectrumGrad::flop(std::span<const graph::ValueType>,
-                               std::span<const graph::ValueType> out) const {
+double PowerSpectrumGrad::flop(graph::Types, graph::Types out) const {
   return 2 * transform_flop(out[0].desc.shape);
 }
 

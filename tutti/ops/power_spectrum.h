@@ -35,10 +35,9 @@ class PowerSpectrum
  public:
   using OpWith::OpWith;
   const PowerSpectrumAttributes& spectrum() const { return a_; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
-  double flop(std::span<const graph::ValueType> in,
-              std::span<const graph::ValueType> out) const override;
+  double flop(graph::Types in, graph::Types out) const override;
 };
 
 /// (dy, y, x) -> dx, of x's type:
@@ -46,9 +45,8 @@ class PowerSpectrum
 /// w = dy exp(-y) / (waves in the shell); 0 outside of the shells.
 class PowerSpectrumGrad : public NamedOp<"power_spectrum_grad", graph::Walk::per_sample> {
  public:
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
-  double flop(std::span<const graph::ValueType> in,
-              std::span<const graph::ValueType> out) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  double flop(graph::Types in, graph::Types out) const override;
 };
 
 }  // namespace tutti::ops

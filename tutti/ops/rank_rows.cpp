@@ -74,7 +74,7 @@ std::string AllRows::attributes() const {
   return fmt::format("{} tag {}{}", rows_.to_string(), tag_, sums_ ? " sums" : "");
 }
 
-std::vector<graph::ValueType> AllRows::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> AllRows::infer(graph::Types in) const {
   require_inputs(name(), in, 2);
   require_rows(name(), rows_, in[0], in[1]);
   return {in[1]};
@@ -91,7 +91,7 @@ std::string OwnRows::attributes() const {
   return fmt::format("{} tag {}", rows_.to_string(), tag_);
 }
 
-std::vector<graph::ValueType> OwnRows::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> OwnRows::infer(graph::Types in) const {
   require_inputs(name(), in, 2);
   require_rows(name(), rows_, in[1], in[0]);
   return {in[1]};

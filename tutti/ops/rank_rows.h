@@ -42,7 +42,7 @@ class AllRows final : public RuleOnly {
   std::string_view name() const override { return "all_rows"; }
   std::string attributes() const override;
   int same_as(int) const override { return 1; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
@@ -59,7 +59,7 @@ class OwnRows final : public RuleOnly {
   std::string_view name() const override { return "own_rows"; }
   std::string attributes() const override;
   int same_as(int) const override { return 1; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
@@ -74,9 +74,9 @@ class ParametersForAllRanks final : public RuleOnly {
   ParametersForAllRanks(RankGroup group, int tag) : group_(group), tag_(tag) {}
   std::string_view name() const override { return "parameters_for_all_ranks"; }
   std::string attributes() const override;
-  graph::Walk walk(std::span<const graph::ValueType>) const override { return graph::Walk::whole; }
+  graph::Walk walk(graph::Types) const override { return graph::Walk::whole; }
   int same_as(int output) const override { return output; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override {
+  std::vector<graph::ValueType> infer(graph::Types in) const override {
     return {in.begin(), in.end()};
   }
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;

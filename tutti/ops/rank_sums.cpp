@@ -10,7 +10,7 @@ std::string SumOfRanks::attributes() const {
   return fmt::format("ranks {} me {}{}", group_.ranks, group_.me, bias_ ? " bias" : "");
 }
 
-std::vector<graph::ValueType> SumOfRanks::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> SumOfRanks::infer(graph::Types in) const {
   const auto ranks = static_cast<size_t>(group_.ranks);
   require_inputs(name(), in, ranks + (bias_ ? 1 : 0));
   for (const graph::ValueType& x : in.first(ranks)) {
@@ -39,7 +39,7 @@ std::string ForAllRanks::attributes() const {
   return fmt::format("ranks {} me {} tag {}", group_.ranks, group_.me, tag_);
 }
 
-std::vector<graph::ValueType> ForAllRanks::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> ForAllRanks::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   return {in[0]};
 }

@@ -27,7 +27,7 @@ class SumOfRanks final : public RowByRow<NamedOp<"sum_of_ranks", graph::Walk::pe
   const RankGroup& group() const { return group_; }
   bool bias() const { return bias_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
@@ -41,9 +41,7 @@ class RuleOnly : public graph::Op {
  public:
   /// Returns the input that output `output` equals.
   virtual int same_as(int output) const = 0;
-  graph::Walk walk(std::span<const graph::ValueType>) const override {
-    return graph::Walk::per_sample;
-  }
+  graph::Walk walk(graph::Types) const override { return graph::Walk::per_sample; }
 };
 
 /// x -> x, where x is the same on all ranks and each uses it differently: the gradient is the sum
@@ -54,11 +52,10 @@ class ForAllRanks final : public RuleOnly {
   std::string_view name() const override { return "for_all_ranks"; }
   std::string attributes() const override;
   int same_as(int) const override { return 0; }
-  std::optional<graph::Reach> reach(std::span<const graph::ValueType> in, int axis,
-                                    graph::Rows out) const override {
+  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override {
     return pointwise_reach(in, axis, out);
   }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:

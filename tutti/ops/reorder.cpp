@@ -4,7 +4,7 @@
 
 namespace tutti::ops {
 
-std::vector<graph::ValueType> Reorder::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Reorder::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   graph::ValueType out = in[0];
   out.desc.dtype = target_;

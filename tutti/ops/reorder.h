@@ -15,7 +15,7 @@ class Reorder : public RowByRow<NamedOp<"reorder", kAsBatched>> {
   explicit Reorder(DType target) : target_(target) {}
   DType target() const { return target_; }
   std::string attributes() const override { return std::string(name_of(target_)); }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:

@@ -35,7 +35,7 @@ Shape resize_output_shape(const ResizeAttributes& a, const Shape& x) {
   return y;
 }
 
-std::vector<graph::ValueType> Resize::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Resize::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 3);
   return {batched_as(resize_output_shape(a_, in[0].desc.shape), in[0].desc.dtype)};
@@ -47,8 +47,7 @@ std::vector<graph::Value> Resize::grad(const graph::GradArgs& args) const {
                              {args.dout[0]})};
 }
 
-std::optional<graph::Reach> Resize::reach(std::span<const graph::ValueType>, int axis,
-                                          graph::Rows out) const {
+std::optional<graph::Reach> Resize::reach(graph::Types, int axis, graph::Rows out) const {
   const auto d = static_cast<size_t>(axis);
   if (a_.first[d] != 0 || a_.count[d] != 0) return std::nullopt;  // cut already
   const graph::Rows in{floor_of(out.first, a_.factor[d]), floor_of(out.last - 1, a_.factor[d]) + 1};
@@ -63,7 +62,7 @@ std::string ResizeGrad::attributes() const {
   return fmt::format("{} x {}", a_.to_string(3), with_batch(x_shape_, 1).to_string());
 }
 
-std::vector<graph::ValueType> ResizeGrad::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> ResizeGrad::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 3);
   const Shape &dy = in[0].desc.shape, x = with_batch(x_shape_, dy[0]);

@@ -31,9 +31,8 @@ class Resize : public NamedOp<"resize", graph::Walk::per_sample> {
   explicit Resize(ResizeAttributes attributes) : a_(attributes) {}
   const ResizeAttributes& resize() const { return a_; }
   std::string attributes() const override { return a_.to_string(3); }
-  std::optional<graph::Reach> reach(std::span<const graph::ValueType> in, int axis,
-                                    graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
@@ -47,7 +46,7 @@ class ResizeGrad : public NamedOp<"resize_grad", graph::Walk::per_sample> {
   const ResizeAttributes& resize() const { return a_; }
   const Shape& x_shape() const { return x_shape_; }  ///< its dimension 0 is ignored
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
 
  private:
   ResizeAttributes a_;

@@ -53,7 +53,7 @@ bool GatherRows::reads(size_t input, int64_t sample) const {
   return input == 0 || share_rows(cut_.windows[window], cut_.others[input - 1]);
 }
 
-std::vector<graph::ValueType> GatherRows::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> GatherRows::infer(graph::Types in) const {
   require_inputs(name(), in, 1 + cut_.others.size());
   require_windows(name(), cut_.dim, cut_.windows, in[0], cut_.slabs);
   const Shape& x = in[0].desc.shape;
@@ -99,7 +99,7 @@ bool AddRows::reads(size_t input, int64_t sample) const {
   });
 }
 
-std::vector<graph::ValueType> AddRows::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> AddRows::infer(graph::Types in) const {
   require_inputs(name(), in, sum_.windows.size());
   const auto samples_of = [&](size_t i) {
     return in[i].desc.shape[0] / static_cast<int64_t>(sum_.windows[i].size());

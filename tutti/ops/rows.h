@@ -34,7 +34,7 @@ class GatherRows : public NamedOp<"gather_rows", graph::Walk::across> {
   std::string attributes() const override;
   /// Whether sample `sample` of the results reads this input.
   bool reads(size_t input, int64_t sample) const;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
@@ -58,7 +58,7 @@ class AddRows : public NamedOp<"add_rows", graph::Walk::across> {
   std::string attributes() const override { return sum_.to_string(); }
   /// Whether sample `sample` of the results reads this input.
   bool reads(size_t input, int64_t sample) const;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
 
  private:
   Sum sum_;

@@ -26,8 +26,7 @@ void require(bool ok, fmt::format_string<Args...> text, Args&&... args) {
     throw ConfigError(fmt::format(text, std::forward<Args>(args)...));
 }
 
-inline void require_inputs(std::string_view op, std::span<const graph::ValueType> in,
-                           size_t count) {
+inline void require_inputs(std::string_view op, graph::Types in, size_t count) {
   require(in.size() == count, "{}: {} inputs given, {} expected", op, in.size(), count);
 }
 

@@ -50,7 +50,7 @@ std::vector<SliceRange> full_ranges(const Shape& shape) {
   return ranges;
 }
 
-std::vector<graph::ValueType> Reshape::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Reshape::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   const Shape& x = in[0].desc.shape;
   require(in[0].batched && sample_.rank() < Shape::kMaxRank, "reshape: needs a batch, met {}",
@@ -70,7 +70,7 @@ std::vector<graph::Value> Reshape::grad(const graph::GradArgs& args) const {
 
 std::string Slice::attributes() const { return ranges_text(ranges_); }
 
-std::vector<graph::ValueType> Slice::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Slice::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require(in[0].batched, "slice: needs a batch, met {}", in[0].desc.to_string());
   return {batched_as(sliced_shape(name(), ranges_, in[0].desc.shape), in[0].desc.dtype)};
@@ -86,7 +86,7 @@ std::string SliceGrad::attributes() const {
   return fmt::format("{} x {}", ranges_text(ranges_), with_batch(x_shape_, 0).to_string());
 }
 
-std::vector<graph::ValueType> SliceGrad::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> SliceGrad::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   const Shape& dy = in[0].desc.shape;
   const Shape x = with_batch(x_shape_, dy[0]), y = sliced_shape(name(), ranges_, x);
@@ -99,7 +99,7 @@ std::string Pad::attributes() const {
   return fmt::format("{},{} value {}", numbers(low_), numbers(high_), value_);
 }
 
-std::vector<graph::ValueType> Pad::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Pad::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require(in[0].batched, "pad: needs a batch, met {}", in[0].desc.to_string());
   Shape y = in[0].desc.shape;
@@ -126,7 +126,7 @@ std::vector<graph::Value> Pad::grad(const graph::GradArgs& args) const {
 
 std::string Concat::attributes() const { return fmt::format("axis {}", axis_); }
 
-std::vector<graph::ValueType> Concat::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Concat::infer(graph::Types in) const {
   require(in.size() >= 2, "concat: {} inputs given, at least 2 expected", in.size());
   Shape y = in[0].desc.shape;
   require(in[0].batched && axis_ >= 1 && axis_ < y.rank(),
@@ -160,8 +160,7 @@ std::vector<graph::Value> Concat::grad(const graph::GradArgs& args) const {
   return din;
 }
 
-std::optional<graph::Reach> Concat::reach(std::span<const graph::ValueType> in, int axis,
-                                          graph::Rows out) const {
+std::optional<graph::Reach> Concat::reach(graph::Types in, int axis, graph::Rows out) const {
   if (axis_ != 1) return std::nullopt;
   return pointwise_reach(in, axis, out);
 }

@@ -14,7 +14,7 @@ class Reshape : public NamedOp<"reshape", graph::Walk::per_sample> {
   explicit Reshape(Shape sample) : sample_(sample) {}
   const Shape& sample() const { return sample_; }  ///< without the batch dimension
   std::string attributes() const override { return sample_.to_string(); }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
@@ -34,7 +34,7 @@ class Slice : public NamedOp<"slice", graph::Walk::per_sample> {
   explicit Slice(std::vector<SliceRange> ranges) : ranges_(std::move(ranges)) {}
   const std::vector<SliceRange>& ranges() const { return ranges_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
@@ -48,7 +48,7 @@ class SliceGrad : public NamedOp<"slice_grad", graph::Walk::per_sample> {
       : ranges_(std::move(ranges)), x_shape_(x_shape) {}
   const std::vector<SliceRange>& ranges() const { return ranges_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
 
  private:
   std::vector<SliceRange> ranges_;
@@ -63,7 +63,7 @@ class Pad : public NamedOp<"pad", graph::Walk::per_sample> {
   const std::vector<int64_t>& low() const { return low_; }
   float value() const { return value_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
@@ -77,9 +77,8 @@ class Concat : public NamedOp<"concat", graph::Walk::per_sample> {
   explicit Concat(int axis = 1) : axis_(axis) {}
   int axis() const { return axis_; }
   std::string attributes() const override;
-  std::optional<graph::Reach> reach(std::span<const graph::ValueType> in, int axis,
-                                    graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:

@@ -6,7 +6,7 @@
 
 namespace tutti::ops {
 
-std::vector<graph::ValueType> Update::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Update::infer(graph::Types in) const {
   const auto first = static_cast<size_t>(leading()), each = static_cast<size_t>(arity());
   require(in.size() > first && (in.size() - first) % each == 0,
           "{}: {} inputs given, lr and gradient_scale{} and then {} for each parameter expected",

@@ -26,11 +26,11 @@ class Update : public graph::Op {
     return kScalars + (sums_ == Sums::reads ? 1 : 0);
   }                                   ///< inputs before the first parameter's
   static constexpr int kScalars = 2;  ///< lr, gradient_scale
-  graph::Walk walk(std::span<const graph::ValueType>) const override { return graph::Walk::whole; }
+  graph::Walk walk(graph::Types) const override { return graph::Walk::whole; }
   bool in_update() const override { return true; }
   /// With Sums::writes there is one output, which depends on the layouts of `in`: [blocks of all
   /// parameters in storage, 2].
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   bool mutates(int input) const override {
     return input >= leading() && (input - leading()) % arity() != 1;
   }

@@ -8,8 +8,7 @@ namespace tutti::ops {
 namespace {
 
 /// Throws unless the sequences and the mask fit each other.
-void require_attention(std::string_view op, const AttentionAttributes& a,
-                       std::span<const graph::ValueType> in) {
+void require_attention(std::string_view op, const AttentionAttributes& a, graph::Types in) {
   const size_t sequences = a.sequences();
   require_inputs(op, in, sequences + (a.mask == AttentionMask::none ? 0 : 1));
   require(a.heads >= 1 && a.key_heads >= 1 && a.heads % a.key_heads == 0,
@@ -54,8 +53,7 @@ double pairs(const AttentionAttributes& a, const AttentionShape& s) {
   return a.causal ? all - static_cast<double>(s.queries * (s.queries - 1) / 2) : all;
 }
 
-double flop_of(const AttentionAttributes& a, std::span<const graph::ValueType> sequences,
-               double products) {
+double flop_of(const AttentionAttributes& a, graph::Types sequences, double products) {
   std::vector<Shape> shapes;
   for (const graph::ValueType& x : sequences) shapes.push_back(x.desc.shape);
   const AttentionShape s = AttentionShape::of(a, shapes);
@@ -110,7 +108,7 @@ AttentionShape AttentionShape::of(const AttentionAttributes& a, std::span<const 
   return s;
 }
 
-std::vector<graph::ValueType> Attention::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Attention::infer(graph::Types in) const {
   require_attention(name(), a_, in);
   std::vector<Shape> shapes;
   for (const graph::ValueType& x : in) shapes.push_back(x.desc.shape);
@@ -132,12 +130,9 @@ std::vector<graph::Value> Attention::grad(const graph::GradArgs& args) const {
   return din;
 }
 
-double Attention::flop(std::span<const graph::ValueType> in,
-                       std::span<const graph::ValueType>) const {
-  return flop_of(a_, in, 2);
-}
+double Attention::flop(graph::Types in, graph::Types) const { return flop_of(a_, in, 2); }
 
-std::vector<graph::ValueType> AttentionGrad::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> AttentionGrad::infer(graph::Types in) const {
   require(in.size() > 3, "{}: {} inputs given", name(), in.size());
   const std::vector<graph::ValueType> y = Attention(a_).infer(in.subspan(3));
   for (size_t i = 0; i < 3; ++i) {
@@ -152,8 +147,7 @@ std::vector<graph::ValueType> AttentionGrad::infer(std::span<const graph::ValueT
   return out;
 }
 
-double AttentionGrad::flop(std::span<const graph::ValueType> in,
-                           std::span<const graph::ValueType>) const {
+double AttentionGrad::flop(graph::Types in, graph::Types) const {
   return flop_of(a_, in.subspan(3), 5);
 }
 

@@ -95,11 +95,10 @@ class Attention : public graph::Op {
   const AttentionAttributes& attention() const { return a_; }
   std::string_view name() const override { return "attention"; }
   std::string attributes() const override { return a_.to_string(); }
-  graph::Walk walk(std::span<const graph::ValueType>) const override { return a_.walk(); }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  graph::Walk walk(graph::Types) const override { return a_.walk(); }
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
-  double flop(std::span<const graph::ValueType> in,
-              std::span<const graph::ValueType> out) const override;
+  double flop(graph::Types in, graph::Types out) const override;
 
  private:
   AttentionAttributes a_;
@@ -112,10 +111,9 @@ class AttentionGrad : public graph::Op {
   const AttentionAttributes& attention() const { return a_; }
   std::string_view name() const override { return "attention_grad"; }
   std::string attributes() const override { return a_.to_string(); }
-  graph::Walk walk(std::span<const graph::ValueType>) const override { return a_.walk(); }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
-  double flop(std::span<const graph::ValueType> in,
-              std::span<const graph::ValueType> out) const override;
+  graph::Walk walk(graph::Types) const override { return a_.walk(); }
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  double flop(graph::Types in, graph::Types out) const override;
 
  private:
   AttentionAttributes a_;

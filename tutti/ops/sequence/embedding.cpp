@@ -33,7 +33,7 @@ std::string Bag::to_string() const {
   return text;
 }
 
-std::vector<graph::ValueType> EmbeddingBag::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> EmbeddingBag::infer(graph::Types in) const {
   require_inputs(name(), in, bag_.weighted ? 3 : 2);
   require_table(name(), in[0], in[1], bag_);
   require(in[1].batched, "{}: needs the rows of a batch, met {}", name(), in[1].desc.to_string());
@@ -41,8 +41,7 @@ std::vector<graph::ValueType> EmbeddingBag::infer(std::span<const graph::ValueTy
   return {batched_as({in[1].desc.shape[0], in[0].desc.shape[1]}, DType::f32)};
 }
 
-double EmbeddingBag::flop(std::span<const graph::ValueType>,
-                          std::span<const graph::ValueType> out) const {
+double EmbeddingBag::flop(graph::Types, graph::Types out) const {
   return static_cast<double>(out[0].desc.elements() * (bag_.count - 1));
 }
 
@@ -54,7 +53,7 @@ std::string TableUpdate::attributes() const {
   return text;
 }
 
-std::vector<graph::ValueType> TableUpdate::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> TableUpdate::infer(graph::Types in) const {
   const size_t dy = has_state() ? 4 : 3;
   require_inputs(name(), in, dy + (bag_.weighted ? 3 : 2));
   require_table(name(), in[2], in[dy + 1], bag_);

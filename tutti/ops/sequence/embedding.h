@@ -29,9 +29,8 @@ class EmbeddingBag : public NamedOp<"embedding_bag", graph::Walk::per_sample> {
   const Bag& bag() const { return bag_; }
   std::string attributes() const override { return bag_.to_string(); }
   int table() const override { return 0; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
-  double flop(std::span<const graph::ValueType> in,
-              std::span<const graph::ValueType> out) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  double flop(graph::Types in, graph::Types out) const override;
 
  private:
   Bag bag_;
@@ -71,7 +70,7 @@ class TableUpdate : public NamedOp<"table_update", graph::Walk::whole> {
   std::string attributes() const override;
   bool in_update() const override { return true; }
   bool mutates(int input) const override { return input == 2 || (input == 3 && has_state()); }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
 
  private:
   Bag bag_;

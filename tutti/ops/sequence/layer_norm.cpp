@@ -6,7 +6,7 @@ namespace tutti::ops {
 namespace {
 
 void require_norm(std::string_view op, const LayerNormAttributes& a, const graph::ValueType& x,
-                  std::span<const graph::ValueType> channels) {
+                  graph::Types channels) {
   require_batched(op, x, 2);
   require(a.epsilon > 0, "{}: epsilon is {}, it must be positive", op, a.epsilon);
   for (const graph::ValueType& each : channels)
@@ -26,7 +26,7 @@ std::string LayerNormAttributes::to_string() const {
   return fmt::format("{} epsilon {}", name_of(kind), epsilon);
 }
 
-std::vector<graph::ValueType> LayerNorm::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> LayerNorm::infer(graph::Types in) const {
   require_inputs(name(), in, a_.has_beta() ? 3 : 2);
   require_norm(name(), a_, in[0], in.subspan(1));
   return {in[0]};
@@ -38,7 +38,7 @@ std::vector<graph::Value> LayerNorm::grad(const graph::GradArgs& args) const {
                            std::vector<graph::Value>{args.dout[0], node.in[0], node.in[1]});
 }
 
-std::vector<graph::ValueType> LayerNormGrad::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> LayerNormGrad::infer(graph::Types in) const {
   require_inputs(name(), in, 3);
   require_norm(name(), a_, in[1], in.subspan(2));
   require_same_shape(name(), in[0], in[1]);

@@ -28,7 +28,7 @@ class LayerNorm
  public:
   using RowByRow::RowByRow;
   const LayerNormAttributes& norm() const { return a_; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 };
 
@@ -37,7 +37,7 @@ class LayerNormGrad : public OpWith<"layer_norm_grad", graph::Walk::reduce, Laye
  public:
   using OpWith::OpWith;
   const LayerNormAttributes& norm() const { return a_; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 };
 

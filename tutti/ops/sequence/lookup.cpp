@@ -24,7 +24,7 @@ void require_sequence(std::string_view op, const graph::ValueType& x) {
 
 }  // namespace
 
-std::vector<graph::ValueType> Lookup::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Lookup::infer(graph::Types in) const {
   require_inputs(name(), in, 2);
   const Shape& w = in[0].desc.shape;
   require(!in[0].batched && is_matrix(w) && in[0].desc.dtype == DType::f32,
@@ -50,8 +50,7 @@ std::vector<graph::Value> Lookup::grad(const graph::GradArgs& args) const {
       {}};
 }
 
-std::optional<graph::Reach> Lookup::reach(std::span<const graph::ValueType>, int axis,
-                                          graph::Rows out) const {
+std::optional<graph::Reach> Lookup::reach(graph::Types, int axis, graph::Rows out) const {
   if (axis != 0) return std::nullopt;
   return graph::Reach{.in = {{-1, {}}, {1, out}}, .op = nullptr};
 }
@@ -61,7 +60,7 @@ std::string LookupGrad::attributes() const {
                      first_ == 0 ? "" : fmt::format(" first {}", first_));
 }
 
-std::vector<graph::ValueType> LookupGrad::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> LookupGrad::infer(graph::Types in) const {
   require_inputs(name(), in, adds_ ? 3 : 2);
   require_sequence(name(), in[0]);
   require_tokens(name(), in[1]);
@@ -79,7 +78,7 @@ std::string AddPositions::attributes() const {
   return first_ == 0 ? std::string() : fmt::format("first {}", first_);
 }
 
-std::vector<graph::ValueType> AddPositions::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> AddPositions::infer(graph::Types in) const {
   require_inputs(name(), in, 2);
   require_sequence(name(), in[0]);
   const Shape &x = in[0].desc.shape, &p = in[1].desc.shape;
@@ -105,7 +104,7 @@ std::string AddPositionsGrad::attributes() const {
                      : fmt::format("p {} first {}", p_shape_.to_string(), first_);
 }
 
-std::vector<graph::ValueType> AddPositionsGrad::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> AddPositionsGrad::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require_sequence(name(), in[0]);
   const Shape& dy = in[0].desc.shape;
@@ -115,7 +114,7 @@ std::vector<graph::ValueType> AddPositionsGrad::infer(std::span<const graph::Val
   return {unbatched_f32(p_shape_)};
 }
 
-std::vector<graph::ValueType> PrependToken::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> PrependToken::infer(graph::Types in) const {
   require_inputs(name(), in, 2);
   require_sequence(name(), in[0]);
   Shape y = in[0].desc.shape;

@@ -18,9 +18,8 @@ class Lookup : public NamedOp<"lookup", graph::Walk::per_sample> {
   DType output() const { return output_; }
   int64_t first() const { return first_; }  ///< the token of w's first row
   std::string attributes() const override;
-  std::optional<graph::Reach> reach(std::span<const graph::ValueType> in, int axis,
-                                    graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
@@ -39,7 +38,7 @@ class LookupGrad : public NamedOp<"lookup_grad", graph::Walk::whole> {
   bool adds() const { return adds_; }
   int64_t first() const { return first_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   int in_place(int) const override { return adds_ ? 2 : -1; }
 
  private:
@@ -55,7 +54,7 @@ class AddPositions : public NamedOp<"add_positions", graph::Walk::per_sample> {
   explicit AddPositions(int64_t first = 0) : first_(first) {}
   int64_t first() const { return first_; }  ///< position of x's start in its sequence
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
   int in_place(int) const override { return 0; }
 
@@ -70,7 +69,7 @@ class AddPositionsGrad : public NamedOp<"add_positions_grad", graph::Walk::reduc
   explicit AddPositionsGrad(Shape p_shape, int64_t first = 0) : p_shape_(p_shape), first_(first) {}
   int64_t first() const { return first_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
 
  private:
   Shape p_shape_;
@@ -81,7 +80,7 @@ class AddPositionsGrad : public NamedOp<"add_positions_grad", graph::Walk::reduc
 /// with the token, as a classifier's (Devlin et al. 2018).
 class PrependToken : public NamedOp<"prepend_token", graph::Walk::per_sample> {
  public:
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 };
 

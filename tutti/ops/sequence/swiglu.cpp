@@ -5,7 +5,7 @@
 namespace tutti::ops {
 namespace {
 
-void require_same(std::string_view op, std::span<const graph::ValueType> in, size_t count) {
+void require_same(std::string_view op, graph::Types in, size_t count) {
   require_inputs(op, in, count);
   require_batched(op, in[0], 2);
   for (const graph::ValueType& each : in) {
@@ -17,7 +17,7 @@ void require_same(std::string_view op, std::span<const graph::ValueType> in, siz
 
 }  // namespace
 
-std::vector<graph::ValueType> SwiGlu::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> SwiGlu::infer(graph::Types in) const {
   require_same(name(), in, 2);
   return {in[0]};
 }
@@ -28,7 +28,7 @@ std::vector<graph::Value> SwiGlu::grad(const graph::GradArgs& args) const {
                            std::vector<graph::Value>{args.dout[0], node.in[0], node.in[1]});
 }
 
-std::vector<graph::ValueType> SwiGluGrad::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> SwiGluGrad::infer(graph::Types in) const {
   require_same(name(), in, 3);
   return {in[0], in[0]};
 }

@@ -10,14 +10,14 @@ namespace tutti::ops {
 /// (g, u) -> y, all of one shape and type.
 class SwiGlu : public RowByRow<NamedOp<"swiglu", graph::Walk::per_sample>> {
  public:
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 };
 
 /// (dy, g, u) -> (dg, du).
 class SwiGluGrad : public NamedOp<"swiglu_grad", graph::Walk::per_sample> {
  public:
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 };
 

@@ -12,7 +12,7 @@ std::string TokenHeadAttributes::to_string() const {
   return text;
 }
 
-std::vector<graph::ValueType> TokenHead::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> TokenHead::infer(graph::Types in) const {
   require_inputs(name(), in, 4);
   require_batched(name(), in[0], 3);
   const Shape &x = in[0].desc.shape, &w = in[1].desc.shape;
@@ -43,8 +43,7 @@ std::vector<graph::Value> TokenHead::grad(const graph::GradArgs& args) const {
   return din;
 }
 
-double TokenHead::flop(std::span<const graph::ValueType> in,
-                       std::span<const graph::ValueType>) const {
+double TokenHead::flop(graph::Types in, graph::Types) const {
   return 2.0 * static_cast<double>(in[0].desc.shape.elements()) *
          static_cast<double>(in[1].desc.shape[0]) * (1 + a_.data + a_.weights);
 }

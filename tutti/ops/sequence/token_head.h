@@ -34,12 +34,11 @@ class TokenHead : public OpWith<"token_head", graph::Walk::whole, TokenHeadAttri
   int hits_output() const { return a_.hits ? 2 : -1; }
   int data_output() const { return a_.data ? 2 + a_.hits : -1; }
   int weights_output() const { return a_.weights ? 2 + a_.hits + a_.data : -1; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   /// Appends nothing: the gradients are outputs. Throws ConfigError if a needed one was not
   /// requested.
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
-  double flop(std::span<const graph::ValueType> in,
-              std::span<const graph::ValueType> out) const override;
+  double flop(graph::Types in, graph::Types out) const override;
 };
 
 }  // namespace tutti::ops

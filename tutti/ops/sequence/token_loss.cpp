@@ -5,7 +5,7 @@
 namespace tutti::ops {
 namespace {
 
-void require_labelled(std::string_view op, std::span<const graph::ValueType> in) {
+void require_labelled(std::string_view op, graph::Types in) {
   require_batched(op, in[0], 3);
   const Shape& x = in[0].desc.shape;
   require(x.rank() == 3 && in[1].batched && in[1].desc.dtype == DType::i32 &&
@@ -14,8 +14,7 @@ void require_labelled(std::string_view op, std::span<const graph::ValueType> in)
           in[0].desc.to_string(), in[1].desc.to_string());
 }
 
-void require_token_logits(std::string_view op, const TokenLossAttributes& a,
-                          std::span<const graph::ValueType> in) {
+void require_token_logits(std::string_view op, const TokenLossAttributes& a, graph::Types in) {
   require_labelled(op, in);
   require(!in[2].batched && in[2].desc.shape.rank() == 0,
           "{}: the count of tokens is {}, a scalar is needed", op, in[2].desc.to_string());
@@ -36,7 +35,7 @@ std::string TokenLossAttributes::to_string() const {
 
 std::string CountTokens::attributes() const { return fmt::format("vocabulary {}", vocabulary_); }
 
-std::vector<graph::ValueType> CountTokens::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> CountTokens::infer(graph::Types in) const {
   require_inputs(name(), in, 1);
   require(in[0].batched && in[0].desc.dtype == DType::i32 && vocabulary_ >= 1,
           "count_tokens: {} below {}", in[0].desc.to_string(), vocabulary_);
@@ -47,7 +46,7 @@ std::vector<graph::Value> CountTokens::grad(const graph::GradArgs& args) const {
   return std::vector<graph::Value>(args.node.in.size());
 }
 
-std::vector<graph::ValueType> TokenLoss::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> TokenLoss::infer(graph::Types in) const {
   require_inputs(name(), in, 3);
   require_token_logits(name(), a_, in);
   return {unbatched_f32({}), surprise_of(in[0].desc.shape)};
@@ -65,13 +64,12 @@ std::vector<graph::Value> TokenLoss::grad(const graph::GradArgs& args) const {
 }
 
 /// Labels have no channels: their rows are one dimension earlier.
-std::optional<graph::Reach> TokenLoss::reach(std::span<const graph::ValueType>, int axis,
-                                             graph::Rows out) const {
+std::optional<graph::Reach> TokenLoss::reach(graph::Types, int axis, graph::Rows out) const {
   if (axis != 0) return std::nullopt;
   return graph::Reach{.in = {{2, out}, {1, out}, {-1, {}}}, .op = nullptr};
 }
 
-std::vector<graph::ValueType> TokenLossGrad::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> TokenLossGrad::infer(graph::Types in) const {
   require_inputs(name(), in, 4);
   require_token_logits(name(), a_, in);
   const graph::ValueType want = surprise_of(in[0].desc.shape);
@@ -81,7 +79,7 @@ std::vector<graph::ValueType> TokenLossGrad::infer(std::span<const graph::ValueT
   return {in[0]};
 }
 
-std::vector<graph::ValueType> TokenHits::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> TokenHits::infer(graph::Types in) const {
   require_inputs(name(), in, 2);
   require_labelled(name(), in);
   return {surprise_of(in[0].desc.shape)};
@@ -91,8 +89,7 @@ std::vector<graph::Value> TokenHits::grad(const graph::GradArgs& args) const {
   return std::vector<graph::Value>(args.node.in.size());
 }
 
-std::optional<graph::Reach> TokenHits::reach(std::span<const graph::ValueType>, int axis,
-                                             graph::Rows out) const {
+std::optional<graph::Reach> TokenHits::reach(graph::Types, int axis, graph::Rows out) const {
   if (axis != 0) return std::nullopt;
   return graph::Reach{.in = {{2, out}, {1, out}}, .op = nullptr};
 }

@@ -21,7 +21,7 @@ class CountTokens : public NamedOp<"count_tokens", graph::Walk::whole> {
   explicit CountTokens(int64_t vocabulary) : vocabulary_(vocabulary) {}
   int64_t vocabulary() const { return vocabulary_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(
       const graph::GradArgs& args) const override;  // none: labels are data
 
@@ -41,9 +41,8 @@ class TokenLoss : public OpWith<"token_loss", graph::Walk::reduce, TokenLossAttr
  public:
   using OpWith::OpWith;
   const TokenLossAttributes& loss() const { return a_; }
-  std::optional<graph::Reach> reach(std::span<const graph::ValueType> in, int axis,
-                                    graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 };
 
@@ -53,7 +52,7 @@ class TokenLossGrad
  public:
   using OpWith::OpWith;
   const TokenLossAttributes& loss() const { return a_; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   int in_place(int) const override { return 0; }
 };
 
@@ -62,9 +61,8 @@ class TokenLossGrad
 /// evaluations.
 class TokenHits : public NamedOp<"token_hits", graph::Walk::per_sample> {
  public:
-  std::optional<graph::Reach> reach(std::span<const graph::ValueType> in, int axis,
-                                    graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(
       const graph::GradArgs& args) const override;  // none: it is a step function
 };

@@ -5,8 +5,7 @@
 namespace tutti::ops {
 namespace {
 
-void require_slice_logits(std::string_view op, const VocabularySlice& slice,
-                          std::span<const graph::ValueType> in) {
+void require_slice_logits(std::string_view op, const VocabularySlice& slice, graph::Types in) {
   require_batched(op, in[0], 3);
   const Shape& x = in[0].desc.shape;
   require(x.rank() == 3 && x[1] == slice.count && slice.first >= 0 &&
@@ -32,7 +31,7 @@ std::string VocabularySlice::to_string() const {
   return fmt::format("tokens {}+{} of {}", first, count, all);
 }
 
-std::vector<graph::ValueType> TokenStatistics::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> TokenStatistics::infer(graph::Types in) const {
   require_inputs(name(), in, 2);
   require_slice_logits(name(), slice_, in);
   return {of_positions(in[0].desc.shape, 3)};
@@ -46,7 +45,7 @@ std::string TokenLossOfRanks::attributes() const {
   return fmt::format("{} {} ranks {}", a_.to_string(), slice_.to_string(), ranks_);
 }
 
-std::vector<graph::ValueType> TokenLossOfRanks::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> TokenLossOfRanks::infer(graph::Types in) const {
   require_inputs(name(), in, 3 + static_cast<size_t>(ranks_));
   require_slice_logits(name(), slice_, in);
   require_count(name(), in[2]);
@@ -74,8 +73,7 @@ std::string TokenLossOfRanksGrad::attributes() const {
   return fmt::format("{} {}", a_.to_string(), slice_.to_string());
 }
 
-std::vector<graph::ValueType> TokenLossOfRanksGrad::infer(
-    std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> TokenLossOfRanksGrad::infer(graph::Types in) const {
   require_inputs(name(), in, 4);
   require_slice_logits(name(), slice_, in);
   require_count(name(), in[2]);
@@ -85,7 +83,7 @@ std::vector<graph::ValueType> TokenLossOfRanksGrad::infer(
   return {in[0]};
 }
 
-std::vector<graph::ValueType> TokenRivals::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> TokenRivals::infer(graph::Types in) const {
   require_inputs(name(), in, 2);
   require_slice_logits(name(), slice_, in);
   return {of_positions(in[0].desc.shape, 3)};
@@ -99,7 +97,7 @@ std::string TokenHitsOfRanks::attributes() const {
   return fmt::format("vocabulary {} ranks {}", vocabulary_, ranks_);
 }
 
-std::vector<graph::ValueType> TokenHitsOfRanks::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> TokenHitsOfRanks::infer(graph::Types in) const {
   require_inputs(name(), in, 1 + static_cast<size_t>(ranks_));
   const Shape& labels = in[0].desc.shape;
   require(in[0].batched && in[0].desc.dtype == DType::i32 && labels.rank() == 2 && vocabulary_ >= 1,

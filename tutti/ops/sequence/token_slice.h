@@ -22,7 +22,7 @@ class TokenStatistics : public NamedOp<"token_statistics", graph::Walk::per_samp
   explicit TokenStatistics(VocabularySlice slice) : slice_(slice) {}
   const VocabularySlice& slice() const { return slice_; }
   std::string attributes() const override { return slice_.to_string(); }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   /// None: the rule of TokenLossOfRanks covers it.
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
@@ -41,7 +41,7 @@ class TokenLossOfRanks : public NamedOp<"token_loss_of_ranks", graph::Walk::redu
   const VocabularySlice& slice() const { return slice_; }
   int ranks() const { return ranks_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
 
  private:
@@ -58,7 +58,7 @@ class TokenLossOfRanksGrad : public NamedOp<"token_loss_of_ranks_grad", graph::W
   const TokenLossAttributes& loss() const { return a_; }
   const VocabularySlice& slice() const { return slice_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   int in_place(int) const override { return 0; }
 
  private:
@@ -75,7 +75,7 @@ class TokenRivals : public NamedOp<"token_rivals", graph::Walk::per_sample> {
   explicit TokenRivals(VocabularySlice slice) : slice_(slice) {}
   const VocabularySlice& slice() const { return slice_; }
   std::string attributes() const override { return slice_.to_string(); }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(
       const graph::GradArgs& args) const override;  // none: used in evaluations
 
@@ -90,7 +90,7 @@ class TokenHitsOfRanks : public NamedOp<"token_hits_of_ranks", graph::Walk::per_
   int64_t vocabulary() const { return vocabulary_; }
   int ranks() const { return ranks_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(
       const graph::GradArgs& args) const override;  // none: it is a step function
 

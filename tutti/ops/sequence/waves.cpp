@@ -6,7 +6,7 @@ namespace tutti::ops {
 namespace {
 
 /// Throws unless there is a sequence, followed by its positions or nothing.
-void require_waves(std::string_view op, std::span<const graph::ValueType> in, double base) {
+void require_waves(std::string_view op, graph::Types in, double base) {
   require(in.size() == 1 || in.size() == 2, "{}: {} inputs given, 1 or 2 expected", op, in.size());
   require_batched(op, in[0], 3);
   const Shape& x = in[0].desc.shape;
@@ -31,7 +31,7 @@ std::vector<graph::Value> of_sequence(graph::Value dx, size_t inputs) {
 
 std::string AddSinusoids::attributes() const { return fmt::format("base {}", base_); }
 
-std::vector<graph::ValueType> AddSinusoids::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> AddSinusoids::infer(graph::Types in) const {
   require_waves(name(), in, base_);
   return {in[0]};
 }
@@ -44,7 +44,7 @@ std::string RotationAttributes::to_string() const {
   return fmt::format("heads {} of {} base {}{}", heads, width, base, back ? " back" : "");
 }
 
-std::vector<graph::ValueType> Rotate::infer(std::span<const graph::ValueType> in) const {
+std::vector<graph::ValueType> Rotate::infer(graph::Types in) const {
   require_waves(name(), in, a_.base);
   require(a_.heads >= 1 && a_.width >= 2 && a_.width % 2 == 0 &&
               a_.heads * a_.width <= in[0].desc.shape[1],

@@ -29,7 +29,7 @@ class AddSinusoids : public NamedOp<"add_sinusoids", graph::Walk::per_sample> {
   explicit AddSinusoids(double base = 10000) : base_(base) {}
   double base() const { return base_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
   int in_place(int) const override { return 0; }
 
@@ -54,7 +54,7 @@ class Rotate : public OpWith<"rotate", graph::Walk::per_sample, RotationAttribut
  public:
   using OpWith::OpWith;
   const RotationAttributes& rotation() const { return a_; }
-  std::vector<graph::ValueType> infer(std::span<const graph::ValueType> in) const override;
+  std::vector<graph::ValueType> infer(graph::Types in) const override;
   std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
   int in_place(int) const override { return 0; }
 };

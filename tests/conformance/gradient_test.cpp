@@ -206,7 +206,9 @@ std::vector<GradientCase> cases() {
   for (const bool itself : {false, true})
     add_map(itself ? "interaction_itself" : "interaction", {12},
             [itself](graph::Graph& g, graph::Value x) {
-              return g.append1("y", std::make_shared<ops::Interaction>(3, itself), {x});
+              return g.append1(
+                  "y", std::make_shared<ops::Interaction>(ops::InteractionAttributes{3, itself}),
+                  {x});
             });
   for (const ops::LayerNormKind kind : {ops::LayerNormKind::layer, ops::LayerNormKind::rms})
     add_map(fmt::format("{}_norm", name_of(kind)), {5, 4}, [kind](graph::Graph& g, graph::Value x) {

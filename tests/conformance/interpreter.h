@@ -26,10 +26,8 @@ class Interpreter {
   /// Runs all nodes. Exchanges do nothing, because there is one replica.
   void run() {
     for (const graph::Node& node : graph_.nodes()) {
-      std::vector<graph::ValueType> types;
-      for (const graph::Value v : node.in) types.push_back(graph_.type(v));
-      if (node.op->walk(types) == graph::Walk::exchange) continue;
-      backend::OpRun run({node.op, types, {}, {}}, backend_, options_);
+      if (graph_.walk(node) == graph::Walk::exchange) continue;
+      backend::OpRun run({node.op, graph_.types(node.in), {}, {}}, backend_, options_);
       for (size_t i = 0; i < node.in.size(); ++i) run.set_in(i, values_.at(node.in[i].id));
       run.spoil_outputs();
       run.run();

@@ -56,7 +56,8 @@ TEST(Values, ConvolutionIsACrossCorrelation) {
 TEST(Values, InteractionIsTheLowerTriangleRowByRow) {
   const backend::Values x = {1, 2, 3, 4, 5, 6};
   const auto of = [&](bool itself) {
-    return run(std::make_shared<ops::Interaction>(2, itself), {batched({1, 6})}, {x});
+    return run(std::make_shared<ops::Interaction>(ops::InteractionAttributes{2, itself}),
+               {batched({1, 6})}, {x});
   };
   expect_near(of(false).out(0), {11, 17, 39});
   expect_near(of(true).out(0), {5, 11, 25, 17, 39, 61});

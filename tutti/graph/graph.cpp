@@ -19,33 +19,24 @@ Value Graph::add_value(ValueInfo info) {
 }
 
 Value Graph::input(std::string name, TensorDesc desc, bool batched) {
-  return add_value({.name = std::move(name),
-                    .type = {desc, batched},
-                    .role = Role::input,
-                    .init = {},
-                    .producer = -1,
-                    .of = {}});
+  return add_value({.name = std::move(name), .type = {desc, batched}, .role = Role::input});
 }
 
 Value Graph::parameter(std::string name, const Shape& shape, Init init) {
   return add_value({.name = std::move(name),
                     .type = {{DType::f32, shape, {}}, false},
                     .role = Role::parameter,
-                    .init = init,
-                    .producer = -1,
-                    .of = {}});
+                    .init = init});
 }
 
 Value Graph::table(std::string name, const Shape& shape, Init init, TableRows rows) {
   if (rows.all == 0) rows = {0, shape[0]};
   CHECK(shape.rank() == 2 && rows.first >= 0 && rows.first + shape[0] <= rows.all, "{}: {} of {}",
-        name, shape.to_string(), rows.all);
+        name, shape, rows.all);
   return add_value({.name = std::move(name),
                     .type = {{DType::f32, shape, {}}, false},
                     .role = Role::table,
                     .init = init,
-                    .producer = -1,
-                    .of = {},
                     .rows = rows});
 }
 
@@ -53,8 +44,6 @@ Value Graph::table_state(std::string name, Value table, int64_t width) {
   return add_value({.name = std::move(name),
                     .type = {{DType::f32, Shape{shape(table)[0], width}, {}}, false},
                     .role = Role::table,
-                    .init = {},
-                    .producer = -1,
                     .of = table,
                     .rows = (*this)[table].rows});
 }
@@ -63,39 +52,26 @@ Value Graph::statistic(std::string name, const Shape& shape, Init init) {
   return add_value({.name = std::move(name),
                     .type = {{DType::f32, shape, {}}, false},
                     .role = Role::statistic,
-                    .init = init,
-                    .producer = -1,
-                    .of = {}});
+                    .init = init});
 }
 
 Value Graph::state(std::string name, Value parameter) {
-  return add_value({.name = std::move(name),
-                    .type = type(parameter),
-                    .role = Role::state,
-                    .init = {},
-                    .producer = -1,
-                    .of = parameter});
+  return add_value(
+      {.name = std::move(name), .type = type(parameter), .role = Role::state, .of = parameter});
 }
 
 Value Graph::scalar(std::string name) {
-  return add_value({.name = std::move(name),
-                    .type = {{DType::f32, {}, {}}, false},
-                    .role = Role::scalar,
-                    .init = {},
-                    .producer = -1,
-                    .of = {}});
+  return add_value(
+      {.name = std::move(name), .type = {{DType::f32, {}, {}}, false}, .role = Role::scalar});
 }
 
-std::vector<Value> Graph::append(std::string name, OpPtr op, std::span<const Value> in) {
-  std::vector<ValueType> types;
-  for (const Value v : in) {
+std::vector<Value> Graph::append(std::string name, OpPtr op, Inputs in) {
+  for (const Value v : in)
     CHECK(v.valid() && v.id < static_cast<int32_t>(values_.size()),
           "{}: an input of op '{}' is not a value of this graph", name, op->name());
-    types.push_back(type(v));
-  }
   std::vector<ValueType> results;
   try {
-    results = op->infer(types);
+    results = op->infer(types(in));
   } catch (const ConfigError& error) {
     throw ConfigError(fmt::format("layer '{}': {}", name, error.what()));
   }
@@ -104,24 +80,29 @@ std::vector<Value> Graph::append(std::string name, OpPtr op, std::span<const Val
   for (size_t i = 0; i < results.size(); ++i)
     node.out.push_back(add_value({.name = i == 0 ? node.name : fmt::format("{}:{}", node.name, i),
                                   .type = results[i],
-                                  .role = Role::result,
-                                  .init = {},
-                                  .producer = producer,
-                                  .of = {}}));
+                                  .producer = producer}));
   nodes_.push_back(std::move(node));
   return nodes_.back().out;
 }
 
-Value Graph::append1(std::string name, OpPtr op, std::initializer_list<Value> in) {
-  return append(std::move(name), std::move(op), std::span(in.begin(), in.size())).front();
+Value Graph::append1(std::string name, OpPtr op, Inputs in) {
+  return append(std::move(name), std::move(op), in).front();
+}
+
+std::vector<Value> GradArgs::append(std::string_view suffix, OpPtr op, Inputs in) const {
+  return graph.append(fmt::format("{}{}", node.name, suffix), std::move(op), in);
+}
+
+Value GradArgs::append1(std::string_view suffix, OpPtr op, Inputs in) const {
+  return append(suffix, std::move(op), in).front();
 }
 
 void Graph::mark_gradient(Value result, Value parameter) {
   ValueInfo& info = values_[static_cast<size_t>(result.id)];
   CHECK(info.role == Role::result && info.type.desc.shape == shape(parameter) &&
             info.type.desc.dtype == DType::f32,
-        "gradient {} ({}) of {} ({})", info.name, info.type.desc.to_string(),
-        (*this)[parameter].name, type(parameter).desc.to_string());
+        "gradient {} ({}) of {} ({})", info.name, info.type.desc, (*this)[parameter].name,
+        type(parameter).desc);
   info.role = Role::gradient;
   info.of = parameter;
 }
@@ -130,6 +111,18 @@ Value Graph::find(std::string_view name) const {
   for (size_t i = 0; i < values_.size(); ++i)
     if (values_[i].name == name) return Value{static_cast<int32_t>(i)};
   return {};
+}
+
+std::vector<ValueType> Graph::types(std::span<const Value> values) const {
+  std::vector<ValueType> types;
+  for (const Value v : values) types.push_back(type(v));
+  return types;
+}
+
+const Shape& Graph::shape(std::string_view name) const {
+  const Value v = find(name);
+  CHECK(v.valid(), "there is no value '{}'", name);
+  return shape(v);
 }
 
 std::vector<Value> Graph::with_role(Role role) const {
@@ -149,13 +142,12 @@ int64_t Graph::parameter_count() const {
 
 double Graph::flop() const {
   double sum = 0;
-  for (const Node& node : nodes_) {
-    std::vector<ValueType> in, out;
-    for (const Value v : node.in) in.push_back(type(v));
-    for (const Value v : node.out) out.push_back(type(v));
-    sum += node.op->flop(in, out);
-  }
+  for (const Node& node : nodes_) sum += flop(node);
   return sum;
+}
+
+double Graph::flop(const Node& node) const {
+  return node.op->flop(types(node.in), types(node.out));
 }
 
 std::string Graph::to_string() const {
@@ -163,7 +155,7 @@ std::string Graph::to_string() const {
   for (const Node& node : nodes_) {
     std::string outs, ins;
     for (const Value v : node.out)
-      outs += fmt::format("{}%{} {}", outs.empty() ? "" : ", ", v.id, type(v).desc.to_string());
+      outs += fmt::format("{}%{} {}", outs.empty() ? "" : ", ", v.id, type(v).desc);
     for (const Value v : node.in)
       ins += fmt::format("{}{}", ins.empty() ? "" : ", ",
                          (*this)[v].producer < 0 ? (*this)[v].name : fmt::format("%{}", v.id));

@@ -15,9 +15,9 @@ struct ValueInfo {
   std::string name;
   ValueType type;
   Role role = Role::result;
-  Init init;            ///< parameters, tables and statistics
+  Init init = {};       ///< parameters, tables and statistics
   int producer = -1;    ///< index of the node that makes it; -1 for values that the caller binds
-  Value of;             ///< for Role::gradient and Role::state: the parameter it belongs to, or the
+  Value of = {};        ///< for Role::gradient and Role::state: the parameter it belongs to, or the
                         ///< table whose update keeps it
   TableRows rows = {};  ///< for Role::table
 };
@@ -44,8 +44,8 @@ class Graph {
   Value scalar(std::string name);
   /// Appends a node; its outputs get the inferred types and are named NODE or NODE:1... Throws
   /// ConfigError if the shapes do not fit.
-  std::vector<Value> append(std::string name, OpPtr op, std::span<const Value> in);
-  Value append1(std::string name, OpPtr op, std::initializer_list<Value> in);  ///< the first output
+  std::vector<Value> append(std::string name, OpPtr op, Inputs in);
+  Value append1(std::string name, OpPtr op, Inputs in);  ///< the first output
   /// Marks a result as the gradient of `parameter`, which training keeps.
   void mark_gradient(Value result, Value parameter);
   /// Marks a result that the caller reads after a run (loss, logits).
@@ -59,13 +59,17 @@ class Graph {
   const std::vector<ValueInfo>& values() const&& = delete;
   const ValueInfo& operator[](Value v) const { return values_[static_cast<size_t>(v.id)]; }
   const ValueType& type(Value v) const { return (*this)[v].type; }
+  std::vector<ValueType> types(std::span<const Value> values) const;
   const Shape& shape(Value v) const { return type(v).desc.shape; }
+  const Shape& shape(std::string_view name) const;  ///< REQUIRES: there is a value of this name
   const std::vector<Value>& outputs() const& { return outputs_; }
   const std::vector<Value>& outputs() const&& = delete;
   Value find(std::string_view name) const;  ///< invalid if there is none
   std::vector<Value> with_role(Role role) const;
   int64_t parameter_count() const;  ///< elements of all parameters and of whole tables
   double flop() const;              ///< all nodes, one run over the whole batch; see Op::flop
+  double flop(const Node& node) const;
+  Walk walk(const Node& node) const { return node.op->walk(types(node.in)); }
   /// Writes one line per node: outputs = op(inputs) {attributes} types.
   std::string to_string() const;
 

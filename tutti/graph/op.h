@@ -2,6 +2,7 @@
 // Op: the attributes and rules of one operation. Ops are immutable values behind a shared pointer;
 // kernels live in backend/.
 
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,9 +16,20 @@ namespace tutti::graph {
 
 class Graph;
 struct Node;
+class Op;
+/// Shared because graphs are rewritten and copied while ops never change.
+using OpPtr = std::shared_ptr<const Op>;
 
 /// The types of a node's inputs or outputs, in order.
 using Types = std::span<const ValueType>;
+
+/// The inputs of a node to append: a list in braces, a vector or another row of values.
+class Inputs : public std::span<const Value> {
+ public:
+  using span::span;
+  Inputs(std::span<const Value> values) : span(values) {}
+  Inputs(std::initializer_list<Value> list) : span(list.begin(), list.size()) {}
+};
 
 /// How a kernel of the op goes through the batch. The plan tiles sequences of per_sample and reduce
 /// ops over the batch, so that a tile's activations stay in cache from op to op; there is a barrier
@@ -39,11 +51,11 @@ struct GradArgs {
   std::span<const Value> dout;  ///< gradient of each output; invalid Value = none. It is invalid
                                 ///< for a loss output, whose gradient is 1.
   std::vector<bool> needed;     ///< per input: whether its gradient is wanted
-};
 
-class Op;
-/// Shared because graphs are rewritten and copied while ops never change.
-using OpPtr = std::shared_ptr<const Op>;
+  /// Append a node that is named after this one: ".dx" makes "NODE.dx".
+  std::vector<Value> append(std::string_view suffix, OpPtr op, Inputs in) const;
+  Value append1(std::string_view suffix, OpPtr op, Inputs in) const;
+};
 
 /// Rows [first, last) of one dimension of a sample. Rows outside of the sample are padding.
 struct Rows {

@@ -52,15 +52,14 @@ Shape TensorSlice::shape(int rank) const {
 }
 
 void TensorSlice::take(std::span<const float> all, int rank, std::span<float> part) const {
-  CHECK(static_cast<int64_t>(part.size()) == shape(rank).elements(), "a slice of {}",
-        whole.to_string());
+  CHECK(static_cast<int64_t>(part.size()) == shape(rank).elements(), "a slice of {}", whole);
   for_each_run(*this, rank, [&](int64_t from, int64_t to, int64_t count) {
     std::copy_n(all.begin() + from, count, part.begin() + to);
   });
 }
 
 void TensorSlice::put(std::span<const float> part, int rank, std::span<float> all) const {
-  CHECK(static_cast<int64_t>(all.size()) == whole.elements(), "a slice of {}", whole.to_string());
+  CHECK(static_cast<int64_t>(all.size()) == whole.elements(), "a slice of {}", whole);
   for_each_run(*this, rank, [&](int64_t to, int64_t from, int64_t count) {
     std::copy_n(part.begin() + from, count, all.begin() + to);
   });

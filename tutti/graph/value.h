@@ -1,6 +1,8 @@
 #pragma once
 // Value: a name for one tensor of a graph; ValueType: its type and whether it has a batch.
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstdint>
 #include <string>
@@ -93,3 +95,17 @@ constexpr std::array<std::string_view, 13> words(Init::Kind) {
 }
 
 }  // namespace tutti::graph
+
+/// Messages print shapes and descriptions of tensors as their to_string() does.
+template <>
+struct fmt::formatter<tutti::Shape> : fmt::formatter<std::string> {
+  auto format(const tutti::Shape& shape, fmt::format_context& to) const {
+    return fmt::formatter<std::string>::format(shape.to_string(), to);
+  }
+};
+template <>
+struct fmt::formatter<tutti::TensorDesc> : fmt::formatter<std::string> {
+  auto format(const tutti::TensorDesc& desc, fmt::format_context& to) const {
+    return fmt::formatter<std::string>::format(desc.to_string(), to);
+  }
+};

@@ -30,22 +30,21 @@ std::vector<ActivationKind> activation_kinds() {
   return all;
 }
 
-std::vector<graph::ValueType> Activation::infer(graph::Types in) const {
+std::vector<ValueType> Activation::infer(Types in) const {
   require_inputs(name(), in, 1);
   require(is_float(in[0].desc.dtype), "activation: needs floating-point numbers, met {}",
-          in[0].desc.to_string());
+          in[0].desc);
   require_activation(name(), a_);
   return {in[0]};
 }
 
-std::vector<graph::Value> Activation::grad(const graph::GradArgs& args) const {
-  const graph::Node& node = args.node;
-  const graph::Value r = a_.known_from_result() ? node.out[0] : node.in[0];
-  return {args.graph.append1(node.name + ".dx", std::make_shared<ActivationGrad>(a_),
-                             {args.dout[0], r})};
+std::vector<Value> Activation::grad(const GradArgs& args) const {
+  const Node& node = args.node;
+  const Value r = a_.known_from_result() ? node.out[0] : node.in[0];
+  return {args.append1(".dx", std::make_shared<ActivationGrad>(a_), {args.dout[0], r})};
 }
 
-std::vector<graph::ValueType> ActivationGrad::infer(graph::Types in) const {
+std::vector<ValueType> ActivationGrad::infer(Types in) const {
   require_inputs(name(), in, 2);
   require_same_shape(name(), in[0], in[1]);
   require(in[0].desc.dtype == in[1].desc.dtype, "activation_grad: dy is {}, the activation was {}",

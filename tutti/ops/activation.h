@@ -44,8 +44,8 @@ class Activation : public RowByRow<OpWith<"activation", kAsBatched, ActivationAt
  public:
   using RowByRow::RowByRow;
   const ActivationAttributes& activation() const { return a_; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
   int in_place(int) const override { return 0; }
 };
 
@@ -55,7 +55,7 @@ class ActivationGrad : public OpWith<"activation_grad", kAsBatched, ActivationAt
  public:
   using OpWith::OpWith;
   const ActivationAttributes& activation() const { return a_; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
   int in_place(int) const override { return 0; }
 };
 

@@ -6,12 +6,11 @@
 namespace tutti::ops {
 namespace {
 
-void require_channels(std::string_view op, graph::Types in, size_t first, size_t last,
-                      int64_t channels) {
+void require_channels(std::string_view op, Types in, size_t first, size_t last, int64_t channels) {
   for (size_t i = first; i <= last; ++i)
     require(in[i].desc.shape == Shape{channels} && in[i].desc.dtype == DType::f32 && !in[i].batched,
             "{}: input {} is {}, one f32 number for each of {} channels is needed", op, i,
-            in[i].desc.to_string(), channels);
+            in[i].desc, channels);
 }
 
 std::string relu_residual(bool relu, bool residual) {
@@ -20,12 +19,12 @@ std::string relu_residual(bool relu, bool residual) {
 }
 
 /// Returns the op that made a batch norm's mean; null for a value that the caller binds.
-graph::OpPtr maker_of(const graph::Graph& graph, graph::Value mean) {
+OpPtr maker_of(const Graph& graph, Value mean) {
   const int producer = graph[mean].producer;
   return producer < 0 ? nullptr : graph.nodes()[static_cast<size_t>(producer)].op;
 }
 
-bool by_running_averages(const graph::Op* maker) {
+bool by_running_averages(const Op* maker) {
   if (const auto* stats = dynamic_cast<const BatchNormStats*>(maker))
     return stats->statistics().running;
   const auto* merge = dynamic_cast<const MergeMoments*>(maker);
@@ -35,21 +34,20 @@ bool by_running_averages(const graph::Op* maker) {
 /// dgamma and dbeta as the gradient through the batch's statistics needs them: summed over all
 /// ranks of the group, times this rank's share. Divided by M, this rank's number of values, they
 /// are (sum over all) / (all values).
-std::pair<graph::Value, graph::Value> sums_of_all(graph::Graph& graph, const std::string& name,
-                                                  const graph::Op* maker, graph::Value dgamma,
-                                                  graph::Value dbeta) {
+std::pair<Value, Value> sums_of_all(Graph& graph, const std::string& name, const Op* maker,
+                                    Value dgamma, Value dbeta) {
   const auto* merge = dynamic_cast<const MergeMoments*>(maker);
   if (merge == nullptr) return {dgamma, dbeta};
   const NormGroup& group = merge->group();
-  std::vector<graph::Value> dgammas, dbetas;
+  std::vector<Value> dgammas, dbetas;
   for (const auto& each :
        exchange_in_group(graph, name + ".dparts", group, group.tag + 1, {dgamma, dbeta})) {
     dgammas.push_back(each[0]);
     dbetas.push_back(each[1]);
   }
-  const auto sum = [&](const char* of, const std::vector<graph::Value>& each) {
+  const auto sum = [&](const char* of, const std::vector<Value>& each) {
     const auto share = static_cast<float>(group.share());
-    return graph.append(name + of, std::make_shared<SumParts>(share), each).front();
+    return graph.append1(name + of, std::make_shared<SumParts>(share), each);
   };
   return {sum(".dgamma", dgammas), sum(".dbeta", dbetas)};
 }
@@ -61,14 +59,13 @@ struct NormInputs {
 
 /// Appends the reduction, which gives (g, dgamma, dbeta), and sets in `din` the gradients of the
 /// inputs after the statistics.
-std::vector<graph::Value> reduce_gradient(const graph::GradArgs& args, const NormInputs& norm,
-                                          std::vector<graph::Value>& din) {
-  const graph::Node& node = args.node;
-  std::vector<graph::Value> in{args.dout[0], node.in[0], node.in[1], node.in[2]};
+std::vector<Value> reduce_gradient(const GradArgs& args, const NormInputs& norm,
+                                   std::vector<Value>& din) {
+  const Node& node = args.node;
+  std::vector<Value> in{args.dout[0], node.in[0], node.in[1], node.in[2]};
   if (norm.relu) in.push_back(node.out[0]);
-  const std::vector<graph::Value> reduced =
-      args.graph.append(node.name + ".dreduce",
-                        std::make_shared<BatchNormGradReduce>(norm.relu, false, norm.epsilon), in);
+  const std::vector<Value> reduced = args.append(
+      ".dreduce", std::make_shared<BatchNormGradReduce>(norm.relu, false, norm.epsilon), in);
   din.resize(node.in.size());
   din[3] = reduced[1];
   din[4] = reduced[2];
@@ -77,11 +74,10 @@ std::vector<graph::Value> reduce_gradient(const graph::GradArgs& args, const Nor
 }
 
 /// Returns dy where the statistics are constants.
-graph::Value through_constants(const graph::GradArgs& args, graph::Value g,
-                               std::optional<float> epsilon) {
-  const graph::Node& node = args.node;
-  return args.graph.append1(node.name + ".dy", std::make_shared<BatchNormGradScale>(epsilon),
-                            {g, node.in[2], node.in[3]});
+Value through_constants(const GradArgs& args, Value g, std::optional<float> epsilon) {
+  const Node& node = args.node;
+  return args.append1(".dy", std::make_shared<BatchNormGradScale>(epsilon),
+                      {g, node.in[2], node.in[3]});
 }
 
 std::string of_variance(std::optional<float> epsilon) {
@@ -89,7 +85,7 @@ std::string of_variance(std::optional<float> epsilon) {
 }
 
 /// Shared by training and evaluation: (y, a [C], b [C], gamma, beta, [residual]) -> like y.
-std::vector<graph::ValueType> infer_apply(const graph::Op& op, graph::Types in, bool residual) {
+std::vector<ValueType> infer_apply(const Op& op, Types in, bool residual) {
   require_inputs(op.name(), in, residual ? 6 : 5);
   require_batched(op.name(), in[0], 2);
   require_channels(op.name(), in, 1, 4, in[0].desc.shape[1]);
@@ -107,7 +103,7 @@ std::string NormStatistics::to_string() const {
   return fmt::format("epsilon {} momentum {}{}", epsilon, momentum, running ? " running" : "");
 }
 
-std::vector<graph::ValueType> BatchNormStats::infer(graph::Types in) const {
+std::vector<ValueType> BatchNormStats::infer(Types in) const {
   require_inputs(name(), in, 3);
   require_batched(name(), in[0], 2);
   const int64_t channels = in[0].desc.shape[1];
@@ -115,31 +111,27 @@ std::vector<graph::ValueType> BatchNormStats::infer(graph::Types in) const {
   return {unbatched_f32(Shape{channels}), unbatched_f32(Shape{channels})};
 }
 
-std::vector<graph::Value> BatchNormStats::grad(const graph::GradArgs& args) const {
-  return std::vector<graph::Value>(args.node.in.size());
-}
-
 std::string BatchNormApply::attributes() const { return relu_residual(relu_, residual_); }
 
-std::vector<graph::ValueType> BatchNormApply::infer(graph::Types in) const {
+std::vector<ValueType> BatchNormApply::infer(Types in) const {
   return infer_apply(*this, in, residual_);
 }
 
-std::vector<graph::Value> BatchNormApply::grad(const graph::GradArgs& args) const {
-  graph::Graph& graph = args.graph;
-  const graph::Node& node = args.node;
-  const graph::Value y = node.in[0], mean = node.in[1], inv_std = node.in[2], gamma = node.in[3];
-  std::vector<graph::Value> din;
-  const std::vector<graph::Value> reduced = reduce_gradient(args, {relu_, residual_, {}}, din);
+std::vector<Value> BatchNormApply::grad(const GradArgs& args) const {
+  Graph& graph = args.graph;
+  const Node& node = args.node;
+  const Value y = node.in[0], mean = node.in[1], inv_std = node.in[2], gamma = node.in[3];
+  std::vector<Value> din;
+  const std::vector<Value> reduced = reduce_gradient(args, {relu_, residual_, {}}, din);
   if (!args.needed[0]) return din;
-  const graph::OpPtr maker = maker_of(graph, mean);
+  const OpPtr maker = maker_of(graph, mean);
   if (by_running_averages(maker.get())) {
     din[0] = through_constants(args, reduced[0], {});
     return din;
   }
   const auto [dgamma, dbeta] = sums_of_all(graph, node.name, maker.get(), reduced[1], reduced[2]);
-  din[0] = graph.append1(node.name + ".dy", std::make_shared<BatchNormGradApply>(),
-                         {reduced[0], y, mean, inv_std, gamma, dgamma, dbeta});
+  din[0] = args.append1(".dy", std::make_shared<BatchNormGradApply>(),
+                        {reduced[0], y, mean, inv_std, gamma, dgamma, dbeta});
   return din;
 }
 
@@ -149,7 +141,7 @@ std::string BatchNormGradReduce::attributes() const {
   return flags + (epsilon_ && !flags.empty() ? " " : "") + of_variance(epsilon_);
 }
 
-std::vector<graph::ValueType> BatchNormGradReduce::infer(graph::Types in) const {
+std::vector<ValueType> BatchNormGradReduce::infer(Types in) const {
   require_inputs(name(), in, size_t{4} + (relu_ ? 1 : 0) + (two_ ? 1 : 0));
   require_batched(name(), in[0], 2);
   require_same_shape(name(), in[0], in[1]);
@@ -159,7 +151,7 @@ std::vector<graph::ValueType> BatchNormGradReduce::infer(graph::Types in) const 
   return {in[0], unbatched_f32(Shape{channels}), unbatched_f32(Shape{channels})};
 }
 
-std::vector<graph::ValueType> BatchNormGradApply::infer(graph::Types in) const {
+std::vector<ValueType> BatchNormGradApply::infer(Types in) const {
   require_inputs(name(), in, 7);
   require_batched(name(), in[0], 2);
   require_same_shape(name(), in[0], in[1]);
@@ -169,7 +161,7 @@ std::vector<graph::ValueType> BatchNormGradApply::infer(graph::Types in) const {
 
 std::string BatchNormGradScale::attributes() const { return of_variance(epsilon_); }
 
-std::vector<graph::ValueType> BatchNormGradScale::infer(graph::Types in) const {
+std::vector<ValueType> BatchNormGradScale::infer(Types in) const {
   require_inputs(name(), in, 3);
   require_batched(name(), in[0], 2);
   require_channels(name(), in, 1, 2, in[0].desc.shape[1]);
@@ -181,14 +173,13 @@ std::string BatchNormInference::attributes() const {
   return fmt::format("epsilon {}{}{}", epsilon_, flags.empty() ? "" : " ", flags);
 }
 
-std::vector<graph::ValueType> BatchNormInference::infer(graph::Types in) const {
+std::vector<ValueType> BatchNormInference::infer(Types in) const {
   return infer_apply(*this, in, residual_);
 }
 
-std::vector<graph::Value> BatchNormInference::grad(const graph::GradArgs& args) const {
-  std::vector<graph::Value> din;
-  const std::vector<graph::Value> reduced =
-      reduce_gradient(args, {relu_, residual_, epsilon_}, din);
+std::vector<Value> BatchNormInference::grad(const GradArgs& args) const {
+  std::vector<Value> din;
+  const std::vector<Value> reduced = reduce_gradient(args, {relu_, residual_, epsilon_}, din);
   if (args.needed[0]) din[0] = through_constants(args, reduced[0], epsilon_);
   return din;
 }

@@ -32,29 +32,25 @@ struct NormStatistics {
 };
 
 /// (y, running_mean, running_var) -> (mean [C], inv_std [C]), f32; updates the running averages.
-class BatchNormStats : public RowByRow<NamedOp<"batch_norm_stats", graph::Walk::reduce>> {
+/// BatchNormApply's gradient rule covers it.
+class BatchNormStats
+    : public WithoutGradient<RowByRow<OpWith<"batch_norm_stats", Walk::reduce, NormStatistics>>> {
  public:
-  explicit BatchNormStats(NormStatistics statistics = {}) : statistics_(statistics) {}
-  const NormStatistics& statistics() const { return statistics_; }
-  std::string attributes() const override { return statistics_.to_string(); }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(
-      const graph::GradArgs& args) const override;  // none: BatchNormApply's rule covers it
+  using WithoutGradient::WithoutGradient;
+  const NormStatistics& statistics() const { return a_; }
+  std::vector<ValueType> infer(Types in) const override;
   bool mutates(int input) const override { return input > 0; }
-
- private:
-  NormStatistics statistics_;
 };
 
 /// (y, mean, inv_std, gamma, beta, [residual]) -> z.
-class BatchNormApply : public RowByRow<NamedOp<"batch_norm_apply", graph::Walk::per_sample>> {
+class BatchNormApply : public RowByRow<NamedOp<"batch_norm_apply", Walk::per_sample>> {
  public:
   BatchNormApply(bool relu, bool residual) : relu_(relu), residual_(residual) {}
   bool relu() const { return relu_; }
   bool residual() const { return residual_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   bool relu_, residual_;
@@ -62,7 +58,7 @@ class BatchNormApply : public RowByRow<NamedOp<"batch_norm_apply", graph::Walk::
 
 /// (dz, y, mean, inv_std, [z if relu], [dz2 if two]) -> (g like dz, dgamma [C], dbeta [C]). With
 /// `epsilon`, which comes from a BatchNormInference, the variance takes the place of inv_std.
-class BatchNormGradReduce : public NamedOp<"batch_norm_grad_reduce", graph::Walk::reduce> {
+class BatchNormGradReduce : public NamedOp<"batch_norm_grad_reduce", Walk::reduce> {
  public:
   BatchNormGradReduce(bool relu, bool two, std::optional<float> epsilon = {})
       : relu_(relu), two_(two), epsilon_(epsilon) {}
@@ -70,7 +66,7 @@ class BatchNormGradReduce : public NamedOp<"batch_norm_grad_reduce", graph::Walk
   bool two() const { return two_; }
   std::optional<float> epsilon() const { return epsilon_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 
  private:
@@ -79,20 +75,20 @@ class BatchNormGradReduce : public NamedOp<"batch_norm_grad_reduce", graph::Walk
 };
 
 /// (g, y, mean, inv_std, gamma, dgamma, dbeta) -> dy, where the statistics depend on the batch.
-class BatchNormGradApply : public NamedOp<"batch_norm_grad_apply", graph::Walk::per_sample> {
+class BatchNormGradApply : public NamedOp<"batch_norm_grad_apply", Walk::per_sample> {
  public:
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 };
 
 /// (g, inv_std, gamma) -> dy, where the statistics are constants. With `epsilon`, which comes from
 /// a BatchNormInference, the variance takes the place of inv_std.
-class BatchNormGradScale : public NamedOp<"batch_norm_grad_scale", graph::Walk::per_sample> {
+class BatchNormGradScale : public NamedOp<"batch_norm_grad_scale", Walk::per_sample> {
  public:
   explicit BatchNormGradScale(std::optional<float> epsilon = {}) : epsilon_(epsilon) {}
   std::optional<float> epsilon() const { return epsilon_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 
  private:
@@ -101,8 +97,7 @@ class BatchNormGradScale : public NamedOp<"batch_norm_grad_scale", graph::Walk::
 
 /// Used in evaluation, and in training where the statistics are frozen: (y, running_mean,
 /// running_var, gamma, beta, [residual]) -> z.
-class BatchNormInference
-    : public RowByRow<NamedOp<"batch_norm_inference", graph::Walk::per_sample>> {
+class BatchNormInference : public RowByRow<NamedOp<"batch_norm_inference", Walk::per_sample>> {
  public:
   BatchNormInference(bool relu, bool residual, float epsilon = 1e-5f)
       : relu_(relu), residual_(residual), epsilon_(epsilon) {}
@@ -110,8 +105,8 @@ class BatchNormInference
   bool residual() const { return residual_; }
   float epsilon() const { return epsilon_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   bool relu_, residual_;

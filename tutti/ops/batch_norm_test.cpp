@@ -11,13 +11,13 @@ namespace {
 
 /// Returns the ops of a batch norm's gradient, in their order.
 std::vector<std::string> gradient_ops(const NormStatistics& statistics) {
-  graph::Graph g;
-  const graph::Value x = g.input("x", {DType::f32, {4, 3}, {}});
-  const graph::Value y = reshape(g, "y", dense(g, "fc", x, {.outputs = 8}), {2, 4});
-  const graph::Value z = batch_norm(g, "bn", y, Mode::train, {.statistics = statistics});
+  Graph g;
+  const Value x = g.input("x", {DType::f32, {4, 3}, {}});
+  const Value y = reshape(g, "y", dense(g, "fc", x, {.outputs = 8}), {2, 4});
+  const Value z = batch_norm(g, "bn", y, Mode::train, {.statistics = statistics});
   const size_t forward = g.nodes().size() + 1;
-  const graph::Value loss = pointwise_loss(g, "loss", z, g.input("target", g.type(z).desc),
-                                           {.kind = PointwiseLossKind::mse});
+  const Value loss = pointwise_loss(g, "loss", z, g.input("target", g.type(z).desc),
+                                    {.kind = PointwiseLossKind::mse});
   differentiate(g, std::array{loss});
   std::vector<std::string> ops;
   for (size_t i = forward; i < g.nodes().size(); ++i)
@@ -35,13 +35,13 @@ TEST(BatchNorm, TheGradientThroughConstantStatisticsIsAFactor) {
 }
 
 TEST(BatchNorm, AFrozenBatchNormTakesNoStatistics) {
-  graph::Graph g;
+  Graph g;
   batch_norm(g, "bn", g.input("x", {DType::f32, {4, 8, 5, 5}, {}}), Mode::train,
              {.statistics = {.epsilon = 0.5f, .momentum = 0, .running = true}});
   ASSERT_EQ(g.nodes().size(), 1u);
   EXPECT_EQ(g.nodes()[0].op->name(), "batch_norm_inference");
   EXPECT_EQ(g.nodes()[0].op->attributes(), "epsilon 0.5");
-  EXPECT_EQ(g.with_role(graph::Role::statistic).size(), 2u);
+  EXPECT_EQ(g.with_role(Role::statistic).size(), 2u);
 }
 
 }  // namespace

@@ -8,24 +8,24 @@
 namespace tutti::ops {
 
 /// x [N, C, 1, 1] or [N, C, 1, 1, 1] -> y [N, C, spatial...]: y[n, c, ...] = x[n, c].
-class Broadcast : public NamedOp<"broadcast", graph::Walk::per_sample> {
+class Broadcast : public NamedOp<"broadcast", Walk::per_sample> {
  public:
   explicit Broadcast(Shape spatial) : spatial_(spatial) {}
   const Shape& spatial() const { return spatial_; }  ///< y's extents from dimension 2 on
   std::string attributes() const override { return spatial_.to_string(); }
-  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::optional<Reach> reach(Types in, int axis, Rows out) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   Shape spatial_;
 };
 
 /// x [N, C, spatial...] -> y [N, C, 1, 1] or [N, C, 1, 1, 1]: the sum over all positions.
-class SpatialSum : public NamedOp<"spatial_sum", graph::Walk::per_sample> {
+class SpatialSum : public NamedOp<"spatial_sum", Walk::per_sample> {
  public:
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 };
 
 }  // namespace tutti::ops

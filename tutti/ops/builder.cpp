@@ -25,7 +25,7 @@ ConvAttributes conv_attributes(const ConvSpec& spec, int spatial) {
 }
 
 /// Returns the number of spatial dimensions of x, `least` to 3.
-int spatial_of(const graph::Graph& graph, const std::string& name, graph::Value x, int least = 2) {
+int spatial_of(const Graph& graph, const std::string& name, Value x, int least = 2) {
   const Shape& shape = graph.shape(x);
   const auto extents = std::span(shape.begin(), shape.end()).subspan(1);  // a sample's extents
   require(
@@ -48,40 +48,35 @@ struct BiasShape {
 
 /// Adds the bias of a layer whose weight has this fan.
 template <class Spec>
-graph::Value bias_parameter(graph::Graph& graph, const std::string& name, const Spec& spec,
-                            BiasShape shape) {
-  const bool by_fan = spec.bias_init == graph::Init::Kind::uniform_fan_in;
-  require(by_fan || spec.bias_init == graph::Init::Kind::zeros ||
-              spec.bias_init == graph::Init::Kind::constant ||
-              spec.bias_init == graph::Init::Kind::normal,
+Value bias_parameter(Graph& graph, const std::string& name, const Spec& spec, BiasShape shape) {
+  const bool by_fan = spec.bias_init == Init::Kind::uniform_fan_in;
+  require(by_fan || spec.bias_init == Init::Kind::zeros || spec.bias_init == Init::Kind::constant ||
+              spec.bias_init == Init::Kind::normal,
           "layer '{}': a bias starts with zeros, constant, normal or uniform_fan_in", name);
   return graph.parameter(name + ".bias", Shape{shape.count},
-                         graph::Init{spec.bias_init, by_fan ? shape.fan_in : 0, spec.bias_value});
+                         Init{spec.bias_init, by_fan ? shape.fan_in : 0, spec.bias_value});
 }
 
 }  // namespace
 
-graph::Value conv(graph::Graph& graph, const std::string& name, graph::Value x,
-                  const ConvSpec& spec) {
+Value conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec) {
   const int spatial = spatial_of(graph, name, x, 1);
   const int64_t channels = graph.shape(x)[1];
   require(spec.out_channels >= 1 && spec.groups >= 1 && channels % spec.groups == 0,
           "layer '{}': {} input and {} output channels do not form {} groups", name, channels,
           spec.out_channels, spec.groups);
   const Shape w = weight_shape(spec.out_channels, channels / spec.groups, spec, spatial);
-  std::vector<graph::Value> in{
-      x, graph.parameter(name + ".weight", w, graph::Init{spec.init, 0, spec.init_value})};
+  std::vector<Value> in{x,
+                        graph.parameter(name + ".weight", w, Init{spec.init, 0, spec.init_value})};
   if (spec.bias) in.push_back(bias_parameter(graph, name, spec, {w[0], w.elements_from(1)}));
-  const graph::Value y =
-      graph.append(name, std::make_shared<Conv>(conv_attributes(spec, spatial), spec.bias), in)
-          .front();
+  const Value y =
+      graph.append1(name, std::make_shared<Conv>(conv_attributes(spec, spatial), spec.bias), in);
   if (!spec.activation) return y;
   return graph.append1(fmt::format("{}.{}", name, name_of(spec.activation->kind)),
                        std::make_shared<Activation>(*spec.activation), {y});
 }
 
-graph::Value separable_conv(graph::Graph& graph, const std::string& name, graph::Value x,
-                            const ConvSpec& spec) {
+Value separable_conv(Graph& graph, const std::string& name, Value x, const ConvSpec& spec) {
   require(spec.groups == 1, "layer '{}': a separable convolution with {} groups", name,
           spec.groups);
   ConvSpec depthwise = spec;
@@ -98,46 +93,37 @@ graph::Value separable_conv(graph::Graph& graph, const std::string& name, graph:
                .bias_value = spec.bias_value});
 }
 
-graph::Value conv_transpose(graph::Graph& graph, const std::string& name, graph::Value x,
-                            const ConvSpec& spec) {
+Value conv_transpose(Graph& graph, const std::string& name, Value x, const ConvSpec& spec) {
   const int spatial = spatial_of(graph, name, x, 1);
   require(!spec.activation, "layer '{}': conv_transpose has no fused activation", name);
   require(spec.out_channels >= 1 && spec.groups >= 1 && spec.out_channels % spec.groups == 0,
           "layer '{}': {} output channels do not form {} groups", name, spec.out_channels,
           spec.groups);
   const Shape w = weight_shape(graph.shape(x)[1], spec.out_channels / spec.groups, spec, spatial);
-  std::vector<graph::Value> in{
-      x, graph.parameter(name + ".weight", w, graph::Init{spec.init, 0, spec.init_value})};
+  std::vector<Value> in{x,
+                        graph.parameter(name + ".weight", w, Init{spec.init, 0, spec.init_value})};
   if (spec.bias)
     in.push_back(bias_parameter(graph, name, spec, {spec.out_channels, w.elements_from(1)}));
-  return graph
-      .append(name,
-              std::make_shared<ConvTranspose>(conv_attributes(spec, spatial), spec.bias,
-                                              spec.output_pad),
-              in)
-      .front();
+  return graph.append1(
+      name,
+      std::make_shared<ConvTranspose>(conv_attributes(spec, spatial), spec.bias, spec.output_pad),
+      in);
 }
 
-graph::Value batch_norm(graph::Graph& graph, const std::string& name, graph::Value y, Mode mode,
-                        const BatchNormSpec& spec) {
-  require(graph.shape(y).rank() >= 2, "layer '{}': batch norm of {}", name,
-          graph.shape(y).to_string());
+Value batch_norm(Graph& graph, const std::string& name, Value y, Mode mode,
+                 const BatchNormSpec& spec) {
+  require(graph.shape(y).rank() >= 2, "layer '{}': batch norm of {}", name, graph.shape(y));
   const Shape channels{graph.shape(y)[1]};
-  const graph::Value gamma =
-      graph.parameter(name + ".weight", channels, graph::Init{graph::Init::Kind::ones, 0});
-  const graph::Value beta =
-      graph.parameter(name + ".bias", channels, graph::Init{graph::Init::Kind::zeros, 0});
-  const graph::Value mean =
-      graph.statistic(name + ".running_mean", channels, graph::Init{graph::Init::Kind::zeros, 0});
-  const graph::Value var =
-      graph.statistic(name + ".running_var", channels, graph::Init{graph::Init::Kind::ones, 0});
+  const Value gamma = graph.parameter(name + ".weight", channels, Init{Init::Kind::ones, 0});
+  const Value beta = graph.parameter(name + ".bias", channels, Init{Init::Kind::zeros, 0});
+  const Value mean = graph.statistic(name + ".running_mean", channels, Init{Init::Kind::zeros, 0});
+  const Value var = graph.statistic(name + ".running_var", channels, Init{Init::Kind::ones, 0});
   const bool residual = spec.residual.valid();
-  std::vector<graph::Value> in{y, mean, var, gamma, beta};
-  graph::OpPtr op;
+  std::vector<Value> in{y, mean, var, gamma, beta};
+  OpPtr op;
   if (mode == Mode::train && !spec.statistics.frozen()) {
-    const std::vector<graph::Value> stats =
-        graph.append(name + ".stats", std::make_shared<BatchNormStats>(spec.statistics),
-                     std::vector<graph::Value>{y, mean, var});
+    const std::vector<Value> stats = graph.append(
+        name + ".stats", std::make_shared<BatchNormStats>(spec.statistics), {y, mean, var});
     in[1] = stats[0];
     in[2] = stats[1];
     op = std::make_shared<BatchNormApply>(spec.relu, residual);
@@ -145,132 +131,122 @@ graph::Value batch_norm(graph::Graph& graph, const std::string& name, graph::Val
     op = std::make_shared<BatchNormInference>(spec.relu, residual, spec.statistics.epsilon);
   }
   if (residual) in.push_back(spec.residual);
-  return graph.append(name, op, in).front();
+  return graph.append1(name, op, in);
 }
 
-graph::Value dense(graph::Graph& graph, const std::string& name, graph::Value x,
-                   const DenseSpec& spec) {
+Value dense(Graph& graph, const std::string& name, Value x, const DenseSpec& spec) {
   const int64_t features = graph.shape(x).elements_from(1);
   require(spec.outputs >= 1, "layer '{}': {} outputs", name, spec.outputs);
-  std::vector<graph::Value> in{x, graph.parameter(name + ".weight", Shape{spec.outputs, features},
-                                                  graph::Init{spec.init, 0, spec.init_value})};
+  std::vector<Value> in{x, graph.parameter(name + ".weight", Shape{spec.outputs, features},
+                                           Init{spec.init, 0, spec.init_value})};
   if (spec.bias) in.push_back(bias_parameter(graph, name, spec, {spec.outputs, features}));
-  return graph.append(name, std::make_shared<Dense>(spec.bias, spec.dtype.value_or(DType::f32)), in)
-      .front();
+  return graph.append1(name, std::make_shared<Dense>(spec.bias, spec.dtype.value_or(DType::f32)),
+                       in);
 }
 
-graph::Value activation(graph::Graph& graph, const std::string& name, graph::Value x,
-                        ActivationKind kind, float slope) {
+Value activation(Graph& graph, const std::string& name, Value x, ActivationKind kind, float slope) {
   return graph.append1(name, std::make_shared<Activation>(ActivationAttributes{kind, slope}), {x});
 }
 
-graph::Value relu(graph::Graph& graph, const std::string& name, graph::Value x) {
+Value relu(Graph& graph, const std::string& name, Value x) {
   return activation(graph, name, x, ActivationKind::relu);
 }
 
-graph::Value add(graph::Graph& graph, const std::string& name, graph::Value a, graph::Value b) {
+Value add(Graph& graph, const std::string& name, Value a, Value b) {
   return graph.append1(name, std::make_shared<Add>(), {a, b});
 }
 
-graph::Value mul(graph::Graph& graph, const std::string& name, graph::Value a, graph::Value b) {
+Value mul(Graph& graph, const std::string& name, Value a, Value b) {
   return graph.append1(name, std::make_shared<Mul>(), {a, b});
 }
 
-graph::Value scale(graph::Graph& graph, const std::string& name, graph::Value x, float factor) {
+Value scale(Graph& graph, const std::string& name, Value x, float factor) {
   return graph.append1(name, std::make_shared<Scale>(factor), {x});
 }
 
-graph::Value pool(graph::Graph& graph, const std::string& name, graph::Value x,
-                  PoolAttributes attributes) {
+Value pool(Graph& graph, const std::string& name, Value x, PoolAttributes attributes) {
   attributes.spatial = spatial_of(graph, name, x);
-  return graph.append(name, std::make_shared<Pool>(attributes), {&x, 1}).front();
+  return graph.append1(name, std::make_shared<Pool>(attributes), {x});
 }
 
-graph::Value power_spectrum(graph::Graph& graph, const std::string& name, graph::Value x,
-                            PowerSpectrumAttributes attributes) {
+Value power_spectrum(Graph& graph, const std::string& name, Value x,
+                     PowerSpectrumAttributes attributes) {
   return graph.append1(name, std::make_shared<PowerSpectrum>(attributes), {x});
 }
 
-graph::Value global_average_pool(graph::Graph& graph, const std::string& name, graph::Value x) {
+Value global_average_pool(Graph& graph, const std::string& name, Value x) {
   return graph.append1(name, std::make_shared<GlobalAveragePool>(), {x});
 }
 
-graph::Value resize(graph::Graph& graph, const std::string& name, graph::Value x,
-                    const std::array<int64_t, 3>& factors) {
+Value resize(Graph& graph, const std::string& name, Value x,
+             const std::array<int64_t, 3>& factors) {
   return graph.append1(name, std::make_shared<Resize>(ResizeAttributes{.factor = factors}), {x});
 }
 
-graph::Value broadcast(graph::Graph& graph, const std::string& name, graph::Value x,
-                       const Shape& spatial) {
+Value broadcast(Graph& graph, const std::string& name, Value x, const Shape& spatial) {
   return graph.append1(name, std::make_shared<Broadcast>(spatial), {x});
 }
 
-graph::Value reshape(graph::Graph& graph, const std::string& name, graph::Value x,
-                     const Shape& sample) {
+Value reshape(Graph& graph, const std::string& name, Value x, const Shape& sample) {
   return graph.append1(name, std::make_shared<Reshape>(sample), {x});
 }
 
-graph::Value slice(graph::Graph& graph, const std::string& name, graph::Value x,
-                   std::vector<SliceRange> ranges) {
+Value slice(Graph& graph, const std::string& name, Value x, std::vector<SliceRange> ranges) {
   return graph.append1(name, std::make_shared<Slice>(std::move(ranges)), {x});
 }
 
-graph::Value pad(graph::Graph& graph, const std::string& name, graph::Value x,
-                 std::vector<int64_t> low, std::vector<int64_t> high, float value) {
+Value pad(Graph& graph, const std::string& name, Value x, std::vector<int64_t> low,
+          std::vector<int64_t> high, float value) {
   return graph.append1(name, std::make_shared<Pad>(std::move(low), std::move(high), value), {x});
 }
 
-graph::Value concat(graph::Graph& graph, const std::string& name,
-                    const std::vector<graph::Value>& parts, int axis) {
-  return graph.append(name, std::make_shared<Concat>(axis), parts).front();
+Value concat(Graph& graph, const std::string& name, const std::vector<Value>& parts, int axis) {
+  return graph.append1(name, std::make_shared<Concat>(axis), parts);
 }
 
-graph::Value convert(graph::Graph& graph, const std::string& name, graph::Value x, DType dtype) {
+Value convert(Graph& graph, const std::string& name, Value x, DType dtype) {
   return graph.type(x).desc.dtype == dtype
              ? x
              : graph.append1(name, std::make_shared<Reorder>(dtype), {x});
 }
 
-graph::Value dropout(graph::Graph& graph, const std::string& name, graph::Value x,
-                     float probability, Mode mode) {
+Value dropout(Graph& graph, const std::string& name, Value x, float probability, Mode mode) {
   if (mode == Mode::eval || probability == 0) return x;
   return graph.append1(name, std::make_shared<Dropout>(probability, salt_of(name)), {x});
 }
 
-graph::Value gaussian_sample(graph::Graph& graph, const std::string& name, graph::Value mean,
-                             graph::Value logvar, float factor, Mode mode) {
+Value gaussian_sample(Graph& graph, const std::string& name, Value mean, Value logvar, float factor,
+                      Mode mode) {
   if (mode == Mode::eval) return mean;
   return graph.append1(name, std::make_shared<GaussianSample>(factor, salt_of(name)),
                        {mean, logvar});
 }
 
-graph::Value softmax_cross_entropy(graph::Graph& graph, const std::string& name,
-                                   graph::Value logits, graph::Value labels,
-                                   SoftmaxCrossEntropyAttributes attributes) {
+Value softmax_cross_entropy(Graph& graph, const std::string& name, Value logits, Value labels,
+                            SoftmaxCrossEntropyAttributes attributes) {
   return graph.append1(name, std::make_shared<SoftmaxCrossEntropy>(std::move(attributes)),
                        {logits, labels});
 }
 
-graph::Value pointwise_loss(graph::Graph& graph, const std::string& name, graph::Value prediction,
-                            graph::Value target, PointwiseLossAttributes attributes) {
+Value pointwise_loss(Graph& graph, const std::string& name, Value prediction, Value target,
+                     PointwiseLossAttributes attributes) {
   return graph.append1(name, std::make_shared<PointwiseLoss>(attributes), {prediction, target});
 }
 
-graph::Value gaussian_kl(graph::Graph& graph, const std::string& name, graph::Value mean,
-                         graph::Value logvar, float scale) {
+Value gaussian_kl(Graph& graph, const std::string& name, Value mean, Value logvar, float scale) {
   return graph.append1(name, std::make_shared<GaussianKL>(scale), {mean, logvar});
 }
 
-std::vector<graph::Value> differentiate(graph::Graph& graph, std::span<const graph::Value> losses) {
+std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses) {
   return differentiate(graph, losses,
-                       graph.with_role(graph::Role::parameter));  // tables have no gradient
+                       graph.with_role(Role::parameter));  // tables have no gradient
 }
 
-std::vector<graph::Value> differentiate(graph::Graph& graph, std::span<const graph::Value> losses,
-                                        std::span<const graph::Value> trained,
-                                        std::vector<graph::RowGradient>* tables,
-                                        std::vector<graph::Value>* gradients) {
-  const auto sum = [](graph::Graph& g, graph::Value a, graph::Value b) {
+std::vector<Value> differentiate(Graph& graph, std::span<const Value> losses,
+                                 std::span<const Value> trained,
+                                 std::vector<graph::RowGradient>* tables,
+                                 std::vector<Value>* gradients) {
+  const auto sum = [](Graph& g, Value a, Value b) {
     return add(g, g[a].name + "+" + g[b].name, a, b);
   };
   return differentiate(graph, losses, trained, sum, tables, gradients);

@@ -5,8 +5,8 @@
 
 namespace tutti::ops {
 
-std::vector<graph::ValueType> GradientSquares::infer(graph::Types in) const {
-  std::vector<graph::ValueType> out = Update::infer(in);
+std::vector<ValueType> GradientSquares::infer(Types in) const {
+  std::vector<ValueType> out = Update::infer(in);
   out[0].desc.shape = Shape{out[0].desc.shape[0], 1};
   return out;
 }
@@ -28,25 +28,23 @@ std::vector<ClipScale::Blocks> ClipScale::blocks(std::span<const TensorDesc> in)
   return ordered;
 }
 
-std::vector<graph::ValueType> ClipScale::infer(graph::Types in) const {
+std::vector<ValueType> ClipScale::infer(Types in) const {
   require(in.size() == first_parameter() + a_.order.size(),
           "clip_scale: {} inputs given, {} expected", in.size(),
           first_parameter() + a_.order.size());
   std::vector<TensorDesc> descs;
-  for (const graph::ValueType& type : in) {
+  for (const ValueType& type : in) {
     require(type.desc.dtype == DType::f32 && !type.batched,
-            "clip_scale: {} is not f32, or has a batch", type.desc.to_string());
+            "clip_scale: {} is not f32, or has a batch", type.desc);
     descs.push_back(type.desc);
   }
-  require(descs[0].shape.rank() == 0, "clip_scale: input 0 is {}, a scalar is needed",
-          descs[0].to_string());
+  require(descs[0].shape.rank() == 0, "clip_scale: input 0 is {}, a scalar is needed", descs[0]);
   std::vector<int64_t> rows(first_parameter(), 0);
   for (const Blocks& blocks : blocks(descs)) rows[blocks.input] += blocks.count;
   for (size_t set = 1; set < rows.size(); ++set)
     require(descs[set].shape == Shape{rows[set], 1},
-            "clip_scale: block sums are {}, the parameters have {} blocks", descs[set].to_string(),
-            rows[set]);
-  const graph::ValueType scalar{{DType::f32, Shape{}, {}}, false};
+            "clip_scale: block sums are {}, the parameters have {} blocks", descs[set], rows[set]);
+  const ValueType scalar{{DType::f32, Shape{}, {}}, false};
   return {scalar, scalar};
 }
 

@@ -22,7 +22,7 @@ class GradientSquares : public Update {
   GradientSquares() : Update(0, Sums::writes) {}
   std::string_view name() const override { return "gradient_squares"; }
   bool mutates(int) const override { return false; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
 };
 
 /// Inputs: gradient_scale; the block sums of each set of parameters; then the parameters, one set
@@ -33,7 +33,7 @@ class GradientSquares : public Update {
 /// The trees of base/numeric/tree_sum.h add a parameter's blocks, then the parameters in a given
 /// order, in double precision. Outputs: scale and norm, f32 scalars. Where min gives 1, scale has
 /// the bits of gradient_scale.
-class ClipScale : public NamedOp<"clip_scale", graph::Walk::whole> {
+class ClipScale : public NamedOp<"clip_scale", Walk::whole> {
  public:
   struct Attributes {
     double limit = 1;             ///< above 0
@@ -46,7 +46,7 @@ class ClipScale : public NamedOp<"clip_scale", graph::Walk::whole> {
   double limit() const { return a_.limit; }
   std::string attributes() const override;
   bool in_update() const override { return true; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
 
   /// The rows of block sums that belong to one parameter.
   struct Blocks {

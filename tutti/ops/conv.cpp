@@ -17,11 +17,10 @@ Shape conv_output_shape(const ConvAttributes& a, const Shape& x, const Shape& w)
   require(a.spatial >= 1 && a.spatial <= 3,
           "conv: {} spatial dimensions asked for, 1 to 3 are supported", a.spatial);
   require(x.rank() == a.spatial + 2 && w.rank() == a.spatial + 2,
-          "conv: x {} and w {} need {} dimensions each", x.to_string(), w.to_string(),
-          a.spatial + 2);
+          "conv: x {} and w {} need {} dimensions each", x, w, a.spatial + 2);
   require(a.groups >= 1 && x[1] == w[1] * a.groups && w[0] % a.groups == 0,
-          "conv: x {} has {} channels, w {} with {} groups takes {}", x.to_string(), x[1],
-          w.to_string(), a.groups, w[1] * a.groups);
+          "conv: x {} has {} channels, w {} with {} groups takes {}", x, x[1], w, a.groups,
+          w[1] * a.groups);
   Shape y = x;
   y[1] = w[0];
   for (int d = 0; d < a.spatial; ++d) {
@@ -34,7 +33,7 @@ Shape conv_output_shape(const ConvAttributes& a, const Shape& x, const Shape& w)
     require(room >= 0,
             "conv: a kernel reaching over {} does not fit into extent {} with padding {}+{} (x {}, "
             "w {})",
-            reach, x[d + 2], a.pad_low[i], a.pad_high[i], x.to_string(), w.to_string());
+            reach, x[d + 2], a.pad_low[i], a.pad_high[i], x, w);
     y[d + 2] = room / a.stride[i] + 1;
   }
   return y;
@@ -45,7 +44,7 @@ std::string Conv::attributes() const {
          (activation_ ? " " + activation_->to_string() : "");
 }
 
-std::vector<graph::ValueType> Conv::infer(graph::Types in) const {
+std::vector<ValueType> Conv::infer(Types in) const {
   require_inputs(name(), in, bias_ ? 3 : 2);
   require_batched(name(), in[0], 3);
   const Shape y = conv_output_shape(a_, in[0].desc.shape, in[1].desc.shape);
@@ -57,91 +56,84 @@ std::vector<graph::ValueType> Conv::infer(graph::Types in) const {
   }
   if (bias_)
     require(in[2].desc.shape == Shape{y[1]}, "conv: bias {} does not fit {} output channels",
-            in[2].desc.shape.to_string(), y[1]);
+            in[2].desc.shape, y[1]);
   return {batched_as(y, in[0].desc.dtype)};
 }
 
-std::vector<graph::Value> Conv::grad(const graph::GradArgs& args) const {
-  graph::Graph& graph = args.graph;
-  const graph::Node& node = args.node;
-  graph::Value dy = args.dout[0];
+std::vector<Value> Conv::grad(const GradArgs& args) const {
+  Graph& graph = args.graph;
+  const Node& node = args.node;
+  Value dy = args.dout[0];
   if (activation_)
     dy = graph.append1(fmt::format("{}.d{}", node.name, name_of(activation_->kind)),
                        std::make_shared<ActivationGrad>(*activation_), {dy, node.out[0]});
-  std::vector<graph::Value> din(node.in.size());
+  std::vector<Value> din(node.in.size());
   // The weights' gradient comes first: its exchange can begin while the data gradient is computed.
   if (args.needed[1])
-    din[1] = graph.append1(node.name + ".dw",
-                           std::make_shared<ConvBackwardWeights>(a_, graph.shape(node.in[1])),
-                           {node.in[0], dy});
-  if (bias_ && args.needed[2])
-    din[2] = graph.append1(node.name + ".db", std::make_shared<BiasBackward>(), {dy});
+    din[1] = args.append1(".dw", std::make_shared<ConvBackwardWeights>(a_, graph.shape(node.in[1])),
+                          {node.in[0], dy});
+  if (bias_ && args.needed[2]) din[2] = args.append1(".db", std::make_shared<BiasBackward>(), {dy});
   if (args.needed[0])
-    din[0] = graph.append1(node.name + ".dx",
-                           std::make_shared<ConvBackwardData>(a_, graph.shape(node.in[0])),
-                           {dy, node.in[1]});
+    din[0] = args.append1(".dx", std::make_shared<ConvBackwardData>(a_, graph.shape(node.in[0])),
+                          {dy, node.in[1]});
   return din;
 }
 
-double Conv::flop(graph::Types in, graph::Types out) const {
-  return 2.0 * static_cast<double>(out[0].desc.elements()) *
-         static_cast<double>(in[1].desc.shape.elements_from(1));
+double Conv::flop(Types in, Types out) const {
+  return product_flop(out[0].desc.elements(), in[1].desc.shape.elements_from(1));
 }
 
 std::string ConvBackwardData::attributes() const {
-  return fmt::format("{} x {}", a_.to_string(), with_batch(x_shape_, 0).to_string());
+  return fmt::format("{} x {}", a_.to_string(), with_batch(x_shape_, 0));
 }
 
-std::vector<graph::ValueType> ConvBackwardData::infer(graph::Types in) const {
+std::vector<ValueType> ConvBackwardData::infer(Types in) const {
   require_inputs(name(), in, 2);
   require_batched(name(), in[0], 3);
   const Shape& dy = in[0].desc.shape;
   const Shape x = with_batch(x_shape_, dy[0]);
   const Shape y = conv_output_shape(a_, x, in[1].desc.shape);
-  require(y == dy, "conv_backward_data: dy is {}, x {} and w {} make {}", dy.to_string(),
-          x.to_string(), in[1].desc.shape.to_string(), y.to_string());
+  require(y == dy, "conv_backward_data: dy is {}, x {} and w {} make {}", dy, x, in[1].desc.shape,
+          y);
   return {batched_as(x, in[0].desc.dtype)};
 }
 
-double ConvBackwardData::flop(graph::Types in, graph::Types) const {
-  return 2.0 * static_cast<double>(in[0].desc.elements()) *
-         static_cast<double>(in[1].desc.shape.elements_from(1));
+double ConvBackwardData::flop(Types in, Types) const {
+  return product_flop(in[0].desc.elements(), in[1].desc.shape.elements_from(1));
 }
 
 std::string ConvBackwardWeights::attributes() const {
-  return fmt::format("{} w {}{}", a_.to_string(), w_shape_.to_string(), whole_ ? " whole" : "");
+  return fmt::format("{} w {}{}", a_.to_string(), w_shape_, whole_ ? " whole" : "");
 }
 
-std::vector<graph::ValueType> ConvBackwardWeights::infer(graph::Types in) const {
+std::vector<ValueType> ConvBackwardWeights::infer(Types in) const {
   require_inputs(name(), in, 2);
   require_batched(name(), in[0], 3);
   require_batched(name(), in[1], 3);
   const Shape y = conv_output_shape(a_, in[0].desc.shape, w_shape_);
   require(y == in[1].desc.shape, "conv_backward_weights: dy is {}, x {} and w {} make {}",
-          in[1].desc.shape.to_string(), in[0].desc.shape.to_string(), w_shape_.to_string(),
-          y.to_string());
+          in[1].desc.shape, in[0].desc.shape, w_shape_, y);
   return {unbatched_f32(w_shape_)};
 }
 
-double ConvBackwardWeights::flop(graph::Types in, graph::Types) const {
-  return 2.0 * static_cast<double>(in[1].desc.elements()) *
-         static_cast<double>(w_shape_.elements_from(1));
+double ConvBackwardWeights::flop(Types in, Types) const {
+  return product_flop(in[1].desc.elements(), w_shape_.elements_from(1));
 }
 
-std::vector<graph::ValueType> BiasBackward::infer(graph::Types in) const {
+std::vector<ValueType> BiasBackward::infer(Types in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 2);
   return {unbatched_f32(Shape{in[0].desc.shape[1]})};
 }
 
-std::optional<graph::Reach> Conv::reach(graph::Types in, int axis, graph::Rows out) const {
+std::optional<Reach> Conv::reach(Types in, int axis, Rows out) const {
   const auto i = static_cast<size_t>(axis);
   ConvAttributes inner = a_;
   inner.pad_low[i] = inner.pad_high[i] = 0;
   const int64_t first = out.first * a_.stride[i] - a_.pad_low[i];
   const int64_t window = a_.dilation[i] * (in[1].desc.shape[2 + axis] - 1) + 1;
-  graph::Reach reach{.in = {{2 + axis, {first, first + (out.count() - 1) * a_.stride[i] + window}}},
-                     .op = std::make_shared<Conv>(inner, bias_, activation_)};
+  Reach reach{.in = {{2 + axis, {first, first + (out.count() - 1) * a_.stride[i] + window}}},
+              .op = std::make_shared<Conv>(inner, bias_, activation_)};
   reach.in.resize(in.size());
   return reach;
 }

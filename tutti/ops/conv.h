@@ -27,7 +27,7 @@ Shape conv_output_shape(const ConvAttributes& attributes, const Shape& x, const 
 
 /// y = f(conv(x, w) [+ bias]). Inputs x, w, [bias]. x and y have the same dtype; w and bias are f32
 /// at graph level. f is any activation whose gradient follows from y, or none.
-class Conv : public NamedOp<"conv", graph::Walk::per_sample> {
+class Conv : public NamedOp<"conv", Walk::per_sample> {
  public:
   Conv(ConvAttributes attributes, bool bias,
        std::optional<ActivationAttributes> activation = std::nullopt)
@@ -36,10 +36,10 @@ class Conv : public NamedOp<"conv", graph::Walk::per_sample> {
   bool bias() const { return bias_; }
   const std::optional<ActivationAttributes>& activation() const { return activation_; }
   std::string attributes() const override;
-  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
-  double flop(graph::Types in, graph::Types out) const override;
+  std::optional<Reach> reach(Types in, int axis, Rows out) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+  double flop(Types in, Types out) const override;
 
  private:
   ConvAttributes a_;
@@ -49,14 +49,14 @@ class Conv : public NamedOp<"conv", graph::Walk::per_sample> {
 
 /// Computes dx from (dy, w); x_shape gives the extents that dy alone cannot (dimension 0 comes from
 /// dy, and x_shape's is ignored).
-class ConvBackwardData : public NamedOp<"conv_backward_data", graph::Walk::per_sample> {
+class ConvBackwardData : public NamedOp<"conv_backward_data", Walk::per_sample> {
  public:
   ConvBackwardData(ConvAttributes attributes, Shape x_shape) : a_(attributes), x_shape_(x_shape) {}
   const ConvAttributes& conv() const { return a_; }
   const Shape& x_shape() const { return x_shape_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  double flop(graph::Types in, graph::Types out) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  double flop(Types in, Types out) const override;
 
  private:
   ConvAttributes a_;
@@ -65,7 +65,7 @@ class ConvBackwardData : public NamedOp<"conv_backward_data", graph::Walk::per_s
 
 /// Computes dw (f32) from (x, dy): a sum over the batch. `whole`: the team shares the work by
 /// outputs where there is a kernel for that (ops/fusion/fuse.h, share_in_team).
-class ConvBackwardWeights : public graph::Op {
+class ConvBackwardWeights : public Op {
  public:
   ConvBackwardWeights(ConvAttributes attributes, Shape w_shape, bool whole = false)
       : a_(attributes), w_shape_(w_shape), whole_(whole) {}
@@ -74,11 +74,9 @@ class ConvBackwardWeights : public graph::Op {
   const Shape& w_shape() const { return w_shape_; }
   std::string_view name() const override { return "conv_backward_weights"; }
   std::string attributes() const override;
-  graph::Walk walk(graph::Types) const override {
-    return whole_ ? graph::Walk::whole : graph::Walk::reduce;
-  }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  double flop(graph::Types in, graph::Types out) const override;
+  Walk walk(Types) const override { return whole_ ? Walk::whole : Walk::reduce; }
+  std::vector<ValueType> infer(Types in) const override;
+  double flop(Types in, Types out) const override;
 
  private:
   ConvAttributes a_;
@@ -88,9 +86,9 @@ class ConvBackwardWeights : public graph::Op {
 
 /// Sums dy over samples and positions per channel, the gradient of a bias: dy [N, K, ...] -> db
 /// [K], f32.
-class BiasBackward : public NamedOp<"bias_backward", graph::Walk::reduce> {
+class BiasBackward : public NamedOp<"bias_backward", Walk::reduce> {
  public:
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
 };
 
 }  // namespace tutti::ops

@@ -12,17 +12,17 @@ namespace tutti::ops {
 /// y = conv_backward_data(x, w) [+ bias]: `attributes` describe the convolution that leads from y's
 /// shape to x's. The gradients are an ordinary convolution of dy, and the weight gradient with the
 /// roles of x and dy exchanged.
-class ConvTranspose : public NamedOp<"conv_transpose", graph::Walk::per_sample> {
+class ConvTranspose : public NamedOp<"conv_transpose", Walk::per_sample> {
  public:
   ConvTranspose(ConvAttributes attributes, bool bias, std::array<int64_t, 3> output_pad = {0, 0, 0})
       : a_(attributes), output_pad_(output_pad), bias_(bias) {}
   const ConvAttributes& conv() const { return a_; }
   bool bias() const { return bias_; }
   std::string attributes() const override;
-  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
-  double flop(graph::Types in, graph::Types out) const override;
+  std::optional<Reach> reach(Types in, int axis, Rows out) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+  double flop(Types in, Types out) const override;
 
  private:
   ConvAttributes a_;

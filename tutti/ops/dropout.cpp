@@ -16,19 +16,19 @@ std::string Dropout::attributes() const {
   return all_ == 0 ? text : fmt::format("{} first {} all {}", text, first_, all_);
 }
 
-std::vector<graph::ValueType> Dropout::infer(graph::Types in) const {
+std::vector<ValueType> Dropout::infer(Types in) const {
   require_inputs(name(), in, 1);
   require_batched(name(), in[0], 2);
   require(probability_ >= 0 && probability_ < 1, "dropout: probability {} is not in [0, 1)",
           probability_);
   require(all_ == 0 ||
               (in[0].desc.shape.rank() == 3 && first_ >= 0 && first_ + in[0].desc.shape[2] <= all_),
-          "dropout: positions from {} on of {} in {}", first_, all_, in[0].desc.to_string());
+          "dropout: positions from {} on of {} in {}", first_, all_, in[0].desc);
   return {in[0]};
 }
 
-std::vector<graph::Value> Dropout::grad(const graph::GradArgs& args) const {
-  return {args.graph.append1(args.node.name + ".dx", args.node.op, {args.dout[0]})};
+std::vector<Value> Dropout::grad(const GradArgs& args) const {
+  return {args.append1(".dx", args.node.op, {args.dout[0]})};
 }
 
 }  // namespace tutti::ops

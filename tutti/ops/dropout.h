@@ -15,7 +15,7 @@ namespace tutti::ops {
 /// x -> y of the same type. `salt` names the layer: two layers with different salts drop
 /// independently. x may hold only a part of a sequence, the positions from `first` on of `all`;
 /// these are dropped as in the whole sequence.
-class Dropout : public NamedOp<"dropout", graph::Walk::per_sample> {
+class Dropout : public NamedOp<"dropout", Walk::per_sample> {
  public:
   Dropout(float probability, uint32_t salt) : probability_(probability), salt_(salt) {}
   Dropout(float probability, uint32_t salt, int64_t first, int64_t all)
@@ -25,8 +25,8 @@ class Dropout : public NamedOp<"dropout", graph::Walk::per_sample> {
   float probability() const { return probability_; }
   uint32_t salt() const { return salt_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
   int in_place(int) const override { return 0; }
 
  private:

@@ -9,15 +9,15 @@ namespace tutti::ops {
 
 class Add : public RowByRow<NamedOp<"add", kAsBatched>> {
  public:
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
   int in_place(int) const override { return 0; }
 };
 
 class Mul : public RowByRow<NamedOp<"mul", kAsBatched>> {
  public:
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
   int in_place(int) const override { return 0; }
 };
 
@@ -27,8 +27,8 @@ class Scale : public RowByRow<NamedOp<"scale", kAsBatched>> {
   explicit Scale(float factor) : factor_(factor) {}
   float factor() const { return factor_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
   int in_place(int) const override { return 0; }
 
  private:

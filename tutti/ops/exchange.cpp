@@ -8,11 +8,11 @@ std::string AllReduceGradients::attributes() const {
   return fmt::format("bucket {}{}", bucket_, sharded_ ? " sharded" : "");
 }
 
-std::vector<graph::ValueType> AllReduceGradients::infer(graph::Types in) const {
+std::vector<ValueType> AllReduceGradients::infer(Types in) const {
   require(!in.empty(), "all_reduce_gradients: bucket {} is empty", bucket_);
-  for (const graph::ValueType& g : in)
+  for (const ValueType& g : in)
     require(g.desc.dtype == DType::f32 && !g.batched,
-            "all_reduce_gradients: {} is not a gradient (f32, unbatched)", g.desc.to_string());
+            "all_reduce_gradients: {} is not a gradient (f32, unbatched)", g.desc);
   return {};
 }
 
@@ -23,7 +23,7 @@ std::string AllReduceNorms::attributes() const {
   return text;
 }
 
-std::vector<graph::ValueType> AllReduceNorms::infer(graph::Types in) const {
+std::vector<ValueType> AllReduceNorms::infer(Types in) const {
   require(in.size() == 1 && in[0].desc.dtype == DType::f32 && !in[0].batched,
           "all_reduce_norms: one array of block sums (f32, unbatched) is needed");
   return {};
@@ -31,11 +31,11 @@ std::vector<graph::ValueType> AllReduceNorms::infer(graph::Types in) const {
 
 std::string AllGatherWeights::attributes() const { return fmt::format("bucket {}", bucket_); }
 
-std::vector<graph::ValueType> AllGatherWeights::infer(graph::Types in) const {
+std::vector<ValueType> AllGatherWeights::infer(Types in) const {
   require(!in.empty(), "all_gather_weights: bucket {} is empty", bucket_);
-  for (const graph::ValueType& w : in)
+  for (const ValueType& w : in)
     require(w.desc.dtype == DType::f32 && !w.batched,
-            "all_gather_weights: {} is not a parameter (f32, unbatched)", w.desc.to_string());
+            "all_gather_weights: {} is not a parameter (f32, unbatched)", w.desc);
   return {};
 }
 

@@ -10,7 +10,7 @@ namespace tutti::ops {
 /// Inputs: the gradients of one bucket, each replaced by its sum over all replicas. No outputs.
 /// `sharded`: each rank receives only the sum of its own shard of the bucket. Run by parallel/, not
 /// by a kernel.
-class AllReduceGradients : public NamedOp<"all_reduce_gradients", graph::Walk::exchange> {
+class AllReduceGradients : public NamedOp<"all_reduce_gradients", Walk::exchange> {
  public:
   explicit AllReduceGradients(int bucket, bool sharded = false)
       : bucket_(bucket), sharded_(sharded) {}
@@ -18,7 +18,7 @@ class AllReduceGradients : public NamedOp<"all_reduce_gradients", graph::Walk::e
   int bucket() const { return bucket_; }
   bool sharded() const { return sharded_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
   bool mutates(int) const override { return true; }
 
  private:
@@ -31,7 +31,7 @@ class AllReduceGradients : public NamedOp<"all_reduce_gradients", graph::Walk::e
 /// parameter in `slices`, of which each rank holds a slice, the first block's sum becomes the
 /// sum of all ranks' blocks, and the others become 0. Not in a graph where every rank updates
 /// everything. No outputs. Run by parallel/, not by a kernel.
-class AllReduceNorms : public NamedOp<"all_reduce_norms", graph::Walk::exchange> {
+class AllReduceNorms : public NamedOp<"all_reduce_norms", Walk::exchange> {
  public:
   /// `slices`: for each parameter of the bucket, whether ranks hold slices of it; empty: no slices.
   explicit AllReduceNorms(int bucket, std::vector<bool> slices = {})
@@ -40,7 +40,7 @@ class AllReduceNorms : public NamedOp<"all_reduce_norms", graph::Walk::exchange>
   const std::vector<bool>& slices() const { return slices_; }
   std::string attributes() const override;
   bool in_update() const override { return true; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
   bool mutates(int) const override { return true; }
 
  private:
@@ -50,13 +50,13 @@ class AllReduceNorms : public NamedOp<"all_reduce_norms", graph::Walk::exchange>
 
 /// Inputs: the parameters of one bucket, of which every rank has updated its shard. Each rank
 /// receives the shards of the others. No outputs. Run by parallel/, not by a kernel.
-class AllGatherWeights : public NamedOp<"all_gather_weights", graph::Walk::exchange> {
+class AllGatherWeights : public NamedOp<"all_gather_weights", Walk::exchange> {
  public:
   explicit AllGatherWeights(int bucket) : bucket_(bucket) {}
   int bucket() const { return bucket_; }
   std::string attributes() const override;
   bool in_update() const override { return true; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
   bool mutates(int) const override { return true; }
 
  private:

@@ -9,7 +9,7 @@ std::string GaussianSample::attributes() const {
   return fmt::format("factor {} salt {}", factor_, salt_);
 }
 
-std::vector<graph::ValueType> GaussianSample::infer(graph::Types in) const {
+std::vector<ValueType> GaussianSample::infer(Types in) const {
   require_inputs(name(), in, 2);
   require_batched(name(), in[0], 2);
   require_same_shape(name(), in[0], in[1]);
@@ -19,19 +19,15 @@ std::vector<graph::ValueType> GaussianSample::infer(graph::Types in) const {
 }
 
 /// dz/dmean = 1; dz/dlogvar = factor * (z - mean).
-std::vector<graph::Value> GaussianSample::grad(const graph::GradArgs& args) const {
-  const graph::Node& node = args.node;
-  graph::Graph& graph = args.graph;
-  const graph::Value dz = args.dout[0];
-  graph::Value dlogvar;
+std::vector<Value> GaussianSample::grad(const GradArgs& args) const {
+  const Node& node = args.node;
+  const Value dz = args.dout[0];
+  Value dlogvar;
   if (args.needed[1]) {
-    const graph::Value minus =
-        graph.append1(node.name + ".minus_mean", std::make_shared<Scale>(-1.f), {node.in[0]});
-    const graph::Value moved =
-        graph.append1(node.name + ".moved", std::make_shared<Add>(), {node.out[0], minus});
-    const graph::Value product =
-        graph.append1(node.name + ".product", std::make_shared<Mul>(), {dz, moved});
-    dlogvar = graph.append1(node.name + ".dlogvar", std::make_shared<Scale>(factor_), {product});
+    const Value minus = args.append1(".minus_mean", std::make_shared<Scale>(-1.f), {node.in[0]});
+    const Value moved = args.append1(".moved", std::make_shared<Add>(), {node.out[0], minus});
+    const Value product = args.append1(".product", std::make_shared<Mul>(), {dz, moved});
+    dlogvar = args.append1(".dlogvar", std::make_shared<Scale>(factor_), {product});
   }
   return {dz, dlogvar};
 }

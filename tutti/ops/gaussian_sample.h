@@ -15,14 +15,14 @@ namespace tutti::ops {
 /// (mean, logvar) -> z = mean + exp(factor * logvar) * e, all of one shape and type. e is from N(0,
 /// 1), a pure function of (seed, step, replica, sample, element, salt). factor is 1/2 where logvar
 /// is the logarithm of the variance; published autoencoders of contact maps have 1.
-class GaussianSample : public NamedOp<"gaussian_sample", graph::Walk::per_sample> {
+class GaussianSample : public NamedOp<"gaussian_sample", Walk::per_sample> {
  public:
   GaussianSample(float factor, uint32_t salt) : factor_(factor), salt_(salt) {}
   float factor() const { return factor_; }
   uint32_t salt() const { return salt_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   float factor_;

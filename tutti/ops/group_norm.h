@@ -18,26 +18,25 @@ struct GroupNormAttributes {
 };
 
 /// (x, gamma, beta) -> y of x's type.
-class GroupNorm : public OpWith<"group_norm", graph::Walk::per_sample, GroupNormAttributes> {
+class GroupNorm : public OpWith<"group_norm", Walk::per_sample, GroupNormAttributes> {
  public:
   using OpWith::OpWith;
   const GroupNormAttributes& norm() const { return a_; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 };
 
 /// (dy, x, gamma) -> (dx, dgamma, dbeta).
-class GroupNormGrad : public OpWith<"group_norm_grad", graph::Walk::reduce, GroupNormAttributes> {
+class GroupNormGrad : public OpWith<"group_norm_grad", Walk::reduce, GroupNormAttributes> {
  public:
   using OpWith::OpWith;
   const GroupNormAttributes& norm() const { return a_; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 };
 
 /// Normalises x with NAME.weight and NAME.bias, which start as ones and zeros. Throws ConfigError
 /// naming the layer if the groups do not divide the channels.
-graph::Value group_norm(graph::Graph& graph, const std::string& name, graph::Value x,
-                        GroupNormAttributes attributes);
+Value group_norm(Graph& graph, const std::string& name, Value x, GroupNormAttributes attributes);
 
 }  // namespace tutti::ops

@@ -20,36 +20,30 @@ struct FeaturePairs {
   }
 };
 
+struct InteractionAttributes {
+  int64_t width = 1;    ///< numbers of a feature
+  bool itself = false;  ///< products of features with themselves, too
+  std::string to_string() const;
+};
+
 /// x [N, F D], F features of D = `width` numbers one after the other -> y [N, pairs]:
 /// y of (i, j) = sum over d of x[i, d] x[j, d].
-class Interaction : public NamedOp<"interaction", graph::Walk::per_sample> {
+class Interaction : public OpWith<"interaction", Walk::per_sample, InteractionAttributes> {
  public:
-  explicit Interaction(int64_t width, bool itself = false) : width_(width), itself_(itself) {}
-  int64_t width() const { return width_; }
-  bool itself() const { return itself_; }
-  std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
-  double flop(graph::Types in, graph::Types out) const override;
-
- private:
-  int64_t width_;
-  bool itself_;
+  using OpWith::OpWith;
+  const InteractionAttributes& interaction() const { return a_; }
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+  double flop(Types in, Types out) const override;
 };
 
 /// (dy, x) -> dx[i] = sum over j of dy(i, j) x[j], where the product of i with itself counts twice.
-class InteractionGrad : public NamedOp<"interaction_grad", graph::Walk::per_sample> {
+class InteractionGrad : public OpWith<"interaction_grad", Walk::per_sample, InteractionAttributes> {
  public:
-  explicit InteractionGrad(int64_t width, bool itself = false) : width_(width), itself_(itself) {}
-  int64_t width() const { return width_; }
-  bool itself() const { return itself_; }
-  std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  double flop(graph::Types in, graph::Types out) const override;
-
- private:
-  int64_t width_;
-  bool itself_;
+  using OpWith::OpWith;
+  const InteractionAttributes& interaction() const { return a_; }
+  std::vector<ValueType> infer(Types in) const override;
+  double flop(Types in, Types out) const override;
 };
 
 }  // namespace tutti::ops

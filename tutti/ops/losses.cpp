@@ -6,8 +6,8 @@ namespace tutti::ops {
 namespace {
 
 /// Throws unless the losses end the graph and their targets are data: the rule behind all losses.
-void require_end(const graph::Op& op, const graph::GradArgs& args, size_t targets_from) {
-  for (const graph::Value v : args.dout)
+void require_end(const Op& op, const GradArgs& args, size_t targets_from) {
+  for (const Value v : args.dout)
     require(
         !v.valid(),
         "{}: '{}' is a loss and must not feed other ops; give differentiate the losses one by one",
@@ -18,21 +18,21 @@ void require_end(const graph::Op& op, const graph::GradArgs& args, size_t target
             op.name(), args.node.name);
 }
 
-void require_logits(std::string_view op, const SoftmaxCrossEntropyAttributes& a, graph::Types in) {
+void require_logits(std::string_view op, const SoftmaxCrossEntropyAttributes& a, Types in) {
   require_batched(op, in[0], 2);
   const Shape &x = in[0].desc.shape, &labels = in[1].desc.shape;
   bool fits = labels.rank() == x.rank() - 1 && labels[0] == x[0] && in[1].batched &&
               in[1].desc.dtype == DType::i32;
   for (int d = 2; fits && d < x.rank(); ++d) fits = labels[d - 1] == x[d];
-  require(fits, "{}: logits {} need i32 labels of their shape without dimension 1, met {}", op,
-          x.to_string(), in[1].desc.to_string());
+  require(fits, "{}: logits {} need i32 labels of their shape without dimension 1, met {}", op, x,
+          in[1].desc);
   require(a.class_weights.empty() || static_cast<int64_t>(a.class_weights.size()) == x[1],
           "{}: {} class weights for {} classes", op, a.class_weights.size(), x[1]);
   require(a.label_smoothing >= 0 && a.label_smoothing < 1,
           "{}: label smoothing {} is not in [0, 1)", op, a.label_smoothing);
 }
 
-void require_pair(std::string_view op, graph::Types in) {
+void require_pair(std::string_view op, Types in) {
   require_inputs(op, in, 2);
   require_batched(op, in[0], 1);
   require_batched(op, in[1], 1);
@@ -51,21 +51,21 @@ std::string SoftmaxCrossEntropyAttributes::to_string() const {
   return text;
 }
 
-std::vector<graph::ValueType> SoftmaxCrossEntropy::infer(graph::Types in) const {
+std::vector<ValueType> SoftmaxCrossEntropy::infer(Types in) const {
   const bool given = a_.mean_over == MeanOver::given;
   require_inputs(name(), in, given ? 3 : 2);
   require_logits(name(), a_, in);
   require(!given || (!in[2].batched && in[2].desc.shape.rank() == 0),
-          "{}: the sum of weights is {}, a scalar is needed", name(), in.back().desc.to_string());
+          "{}: the sum of weights is {}, a scalar is needed", name(), in.back().desc);
   return {unbatched_f32({}), unbatched_f32({})};
 }
 
-std::vector<graph::Value> SoftmaxCrossEntropy::grad(const graph::GradArgs& args) const {
+std::vector<Value> SoftmaxCrossEntropy::grad(const GradArgs& args) const {
   require_end(*this, args, 1);
-  const graph::Node& node = args.node;
-  std::vector<graph::Value> din(node.in.size());
-  din[0] = args.graph.append1(node.name + ".dx", std::make_shared<SoftmaxCrossEntropyGrad>(a_),
-                              {node.in[0], node.in[1], node.out[1]});
+  const Node& node = args.node;
+  std::vector<Value> din(node.in.size());
+  din[0] = args.append1(".dx", std::make_shared<SoftmaxCrossEntropyGrad>(a_),
+                        {node.in[0], node.in[1], node.out[1]});
   return din;
 }
 
@@ -75,22 +75,18 @@ std::string LabelWeights::attributes() const {
   return text;
 }
 
-std::vector<graph::ValueType> LabelWeights::infer(graph::Types in) const {
+std::vector<ValueType> LabelWeights::infer(Types in) const {
   require_inputs(name(), in, 1);
   require(in[0].batched && in[0].desc.dtype == DType::i32 && !weights_.empty(),
-          "label_weights: {} with {} weights", in[0].desc.to_string(), weights_.size());
+          "label_weights: {} with {} weights", in[0].desc, weights_.size());
   return {unbatched_f32({})};
 }
 
-std::vector<graph::Value> LabelWeights::grad(const graph::GradArgs& args) const {
-  return std::vector<graph::Value>(args.node.in.size());
-}
-
-std::vector<graph::ValueType> SoftmaxCrossEntropyGrad::infer(graph::Types in) const {
+std::vector<ValueType> SoftmaxCrossEntropyGrad::infer(Types in) const {
   require_inputs(name(), in, 3);
   require_logits(name(), a_, in);
   require(in[2].desc.shape.rank() == 0, "{}: the sum of weights is {}, a scalar is needed", name(),
-          in[2].desc.to_string());
+          in[2].desc);
   return {in[0]};
 }
 
@@ -111,51 +107,49 @@ std::string PointwiseLossAttributes::to_string() const {
   return text;
 }
 
-std::vector<graph::ValueType> PointwiseLoss::infer(graph::Types in) const {
+std::vector<ValueType> PointwiseLoss::infer(Types in) const {
   require_pair(name(), in);
   require(a_.kind != PointwiseLossKind::huber || a_.delta > 0,
           "pointwise_loss: the delta of huber is {}, it must be positive", a_.delta);
   return {unbatched_f32({})};
 }
 
-std::vector<graph::Value> PointwiseLoss::grad(const graph::GradArgs& args) const {
+std::vector<Value> PointwiseLoss::grad(const GradArgs& args) const {
   require_end(*this, args, 1);
-  const graph::Node& node = args.node;
-  return {args.graph.append1(node.name + ".dx", std::make_shared<PointwiseLossGrad>(a_),
-                             {node.in[0], node.in[1]}),
+  const Node& node = args.node;
+  return {args.append1(".dx", std::make_shared<PointwiseLossGrad>(a_), {node.in[0], node.in[1]}),
           {}};
 }
 
-std::vector<graph::ValueType> PointwiseLossGrad::infer(graph::Types in) const {
+std::vector<ValueType> PointwiseLossGrad::infer(Types in) const {
   require_pair(name(), in);
   return {in[0]};
 }
 
 std::string GaussianKL::attributes() const { return fmt::format("scale {}", scale_); }
 
-std::vector<graph::ValueType> GaussianKL::infer(graph::Types in) const {
+std::vector<ValueType> GaussianKL::infer(Types in) const {
   require_pair(name(), in);
   return {unbatched_f32({})};
 }
 
-std::vector<graph::Value> GaussianKL::grad(const graph::GradArgs& args) const {
+std::vector<Value> GaussianKL::grad(const GradArgs& args) const {
   require_end(*this, args, 2);
-  const graph::Node& node = args.node;
-  return args.graph.append(node.name + ".dx", std::make_shared<GaussianKLGrad>(scale_), node.in);
+  const Node& node = args.node;
+  return args.append(".dx", std::make_shared<GaussianKLGrad>(scale_), node.in);
 }
 
 std::string GaussianKLGrad::attributes() const { return fmt::format("scale {}", scale_); }
 
-std::vector<graph::ValueType> GaussianKLGrad::infer(graph::Types in) const {
+std::vector<ValueType> GaussianKLGrad::infer(Types in) const {
   require_pair(name(), in);
   return {in[0], in[1]};
 }
 
 /// Labels have no channels: their rows are one dimension earlier.
-std::optional<graph::Reach> SoftmaxCrossEntropy::reach(graph::Types in, int axis,
-                                                       graph::Rows out) const {
+std::optional<Reach> SoftmaxCrossEntropy::reach(Types in, int axis, Rows out) const {
   if (in[0].desc.shape.rank() <= 2 + axis) return std::nullopt;
-  return graph::Reach{.in = {{2 + axis, out}, {1 + axis, out}}, .op = nullptr};
+  return Reach{.in = {{2 + axis, out}, {1 + axis, out}}, .op = nullptr};
 }
 
 }  // namespace tutti::ops

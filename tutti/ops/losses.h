@@ -32,37 +32,35 @@ struct SoftmaxCrossEntropyAttributes {
 
 /// (logits, labels, and W where it is given) -> (loss, W).
 class SoftmaxCrossEntropy
-    : public OpWith<"softmax_cross_entropy", graph::Walk::reduce, SoftmaxCrossEntropyAttributes> {
+    : public OpWith<"softmax_cross_entropy", Walk::reduce, SoftmaxCrossEntropyAttributes> {
  public:
   using OpWith::OpWith;
   const SoftmaxCrossEntropyAttributes& loss() const { return a_; }
-  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::optional<Reach> reach(Types in, int axis, Rows out) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 };
 
 /// Sums the weights of i32 labels of samples, f32: W of the positions that this rank holds. Labels
 /// outside of the weights are the caller's bug; kernels clamp them.
-class LabelWeights : public NamedOp<"label_weights", graph::Walk::reduce> {
+class LabelWeights : public WithoutGradient<NamedOp<"label_weights", Walk::reduce>> {
  public:
   explicit LabelWeights(std::vector<float> weights) : weights_(std::move(weights)) {}
   const std::vector<float>& weights() const { return weights_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(
-      const graph::GradArgs& args) const override;  // none: labels are data
+  std::vector<ValueType> infer(Types in) const override;
 
  private:
   std::vector<float> weights_;
 };
 
 /// (logits, labels, W) -> dlogits, of the logits' type.
-class SoftmaxCrossEntropyGrad : public OpWith<"softmax_cross_entropy_grad", graph::Walk::per_sample,
-                                              SoftmaxCrossEntropyAttributes> {
+class SoftmaxCrossEntropyGrad
+    : public OpWith<"softmax_cross_entropy_grad", Walk::per_sample, SoftmaxCrossEntropyAttributes> {
  public:
   using OpWith::OpWith;
   const SoftmaxCrossEntropyAttributes& loss() const { return a_; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
 };
 
 /// Losses of one element each, averaged over all elements. With x the prediction, t the target and
@@ -82,46 +80,46 @@ struct PointwiseLossAttributes {
 
 /// (prediction, target) of one shape -> loss. The dtypes may differ.
 class PointwiseLoss
-    : public RowByRow<OpWith<"pointwise_loss", graph::Walk::reduce, PointwiseLossAttributes>> {
+    : public RowByRow<OpWith<"pointwise_loss", Walk::reduce, PointwiseLossAttributes>> {
  public:
   using RowByRow::RowByRow;
   const PointwiseLossAttributes& loss() const { return a_; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 };
 
 /// (prediction, target) -> gradient of the prediction, of its type.
 class PointwiseLossGrad
-    : public OpWith<"pointwise_loss_grad", graph::Walk::per_sample, PointwiseLossAttributes> {
+    : public OpWith<"pointwise_loss_grad", Walk::per_sample, PointwiseLossAttributes> {
  public:
   using OpWith::OpWith;
   const PointwiseLossAttributes& loss() const { return a_; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
 };
 
 /// The divergence of N(mean, exp(logvar)) from N(0, 1): (mean, logvar) -> loss, summed over a
 /// sample and averaged over the batch:
 ///   scale / N * sum (mean^2 + exp(logvar) - 1 - logvar) / 2
 /// (Kingma and Welling 2014, appendix B).
-class GaussianKL : public NamedOp<"gaussian_kl", graph::Walk::reduce> {
+class GaussianKL : public NamedOp<"gaussian_kl", Walk::reduce> {
  public:
   explicit GaussianKL(float scale = 1) : scale_(scale) {}
   float scale() const { return scale_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   float scale_;
 };
 
 /// (mean, logvar) -> (dmean, dlogvar).
-class GaussianKLGrad : public NamedOp<"gaussian_kl_grad", graph::Walk::per_sample> {
+class GaussianKLGrad : public NamedOp<"gaussian_kl_grad", Walk::per_sample> {
  public:
   explicit GaussianKLGrad(float scale) : scale_(scale) {}
   float scale() const { return scale_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
 
  private:
   float scale_;

@@ -2,10 +2,10 @@
 
 namespace tutti::ops {
 
-graph::Reach pointwise_reach(graph::Types in, int axis, graph::Rows out) {
-  graph::Reach reach;
-  for (const graph::ValueType& type : in)
-    reach.in.push_back(type.batched ? graph::Reach::Input{2 + axis, out} : graph::Reach::Input{});
+Reach pointwise_reach(Types in, int axis, Rows out) {
+  Reach reach;
+  for (const ValueType& type : in)
+    reach.in.push_back(type.batched ? Reach::Input{2 + axis, out} : Reach::Input{});
   return reach;
 }
 

@@ -8,10 +8,26 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "tutti/graph/op.h"
 
 namespace tutti::ops {
+
+// The words of graph/ in which all ops are written.
+using graph::GradArgs;
+using graph::Graph;
+using graph::Init;
+using graph::Node;
+using graph::Op;
+using graph::OpPtr;
+using graph::Reach;
+using graph::Role;
+using graph::Rows;
+using graph::Types;
+using graph::Value;
+using graph::ValueType;
+using graph::Walk;
 
 /// A text as a template argument.
 template <size_t N>
@@ -27,12 +43,12 @@ inline constexpr WalkAsBatched kAsBatched;
 
 /// An op of this name with this walk: a Walk, or kAsBatched.
 template <OpName kName, auto kWalk>
-class NamedOp : public graph::Op {
+class NamedOp : public Op {
  public:
   std::string_view name() const override { return kName.text; }
-  graph::Walk walk(graph::Types in) const override {
+  Walk walk(Types in) const override {
     if constexpr (std::is_same_v<std::remove_cv_t<decltype(kWalk)>, WalkAsBatched>)
-      return in[0].batched ? graph::Walk::per_sample : graph::Walk::whole;
+      return in[0].batched ? Walk::per_sample : Walk::whole;
     else
       return kWalk;
   }
@@ -50,15 +66,25 @@ class OpWith : public NamedOp<kName, kWalk> {
 };
 
 /// Returns the reach of an op whose results at a position depend on its inputs at that position.
-graph::Reach pointwise_reach(graph::Types in, int axis, graph::Rows out);
+Reach pointwise_reach(Types in, int axis, Rows out);
 
 /// A NamedOp or OpWith whose results at a position depend on its inputs at that position.
 template <class Base>
 class RowByRow : public Base {
  public:
   using Base::Base;
-  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override {
+  std::optional<Reach> reach(Types in, int axis, Rows out) const override {
     return pointwise_reach(in, axis, out);
+  }
+};
+
+/// A NamedOp or OpWith whose inputs get no gradients: they are data, or another op's rule has them.
+template <class Base>
+class WithoutGradient : public Base {
+ public:
+  using Base::Base;
+  std::vector<Value> grad(const GradArgs& args) const override {
+    return std::vector<Value>(args.needed.size());
   }
 };
 

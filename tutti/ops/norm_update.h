@@ -21,6 +21,7 @@ namespace tutti::ops {
 ///   v = momentum * v + lr * local * (g + weight_decay * w); w -= v
 struct LarsAttributes {
   double momentum = 0.9, weight_decay = 0, trust = 0.001, eps = 0, rate = 1;
+  std::string to_string() const;
 };
 
 /// The first op of LARS: returns block sums of w^2 and of g^2, not scaled; changes nothing. No
@@ -32,15 +33,10 @@ class ParameterNorms : public Update {
   bool mutates(int) const override { return false; }
 };
 
-class LarsUpdate : public Update {
+class LarsUpdate : public UpdateWith<"lars_update", LarsAttributes> {
  public:
-  explicit LarsUpdate(LarsAttributes attributes) : Update(1, Sums::reads), a_(attributes) {}
+  explicit LarsUpdate(LarsAttributes a) : UpdateWith(a, 1, Sums::reads) {}
   const LarsAttributes& lars() const { return a_; }
-  std::string_view name() const override { return "lars_update"; }
-  std::string attributes() const override;
-
- private:
-  LarsAttributes a_;
 };
 
 /// LAMB (You et al. 2020, algorithm 2) with phi(x) = x; states: m, v; t = step + 1.
@@ -49,36 +45,27 @@ class LarsUpdate : public Update {
 ///   w -= lr * (|w| / |u|) * u, the ratio of norms being 1 if one of them is 0
 struct LambAttributes {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weight_decay = 0, rate = 1;  ///< eps > 0
+  std::string to_string() const;
 };
 
 /// The first op of LAMB: updates m and v; returns block sums of w^2 and of u^2.
-class LambMoments : public Update {
+class LambMoments : public UpdateWith<"lamb_moments", LambAttributes> {
  public:
-  explicit LambMoments(LambAttributes attributes) : Update(2, Sums::writes), a_(attributes) {}
+  explicit LambMoments(LambAttributes a) : UpdateWith(a, 2, Sums::writes) {}
   const LambAttributes& lamb() const { return a_; }
-  std::string_view name() const override { return "lamb_moments"; }
-  std::string attributes() const override;
   bool mutates(int input) const override {
     return input >= leading() && (input - leading()) % arity() >= 2;
   }
-
- private:
-  LambAttributes a_;
 };
 
 /// The second op of LAMB: computes u again from the new m and v, and updates w alone.
-class LambUpdate : public Update {
+class LambUpdate : public UpdateWith<"lamb_update", LambAttributes> {
  public:
-  explicit LambUpdate(LambAttributes attributes) : Update(2, Sums::reads), a_(attributes) {}
+  explicit LambUpdate(LambAttributes a) : UpdateWith(a, 2, Sums::reads) {}
   const LambAttributes& lamb() const { return a_; }
-  std::string_view name() const override { return "lamb_update"; }
-  std::string attributes() const override;
   bool mutates(int input) const override {
     return input >= leading() && (input - leading()) % arity() == 0;
   }
-
- private:
-  LambAttributes a_;
 };
 
 }  // namespace tutti::ops

@@ -14,14 +14,14 @@ namespace tutti::ops {
 /// Sends inputs to peers and receives the peers' as outputs. Inputs that are not sent only
 /// state what the outputs depend on. Between two ranks messages of one `tag` are matched in the
 /// order of `gives` and `gets`. Run by parallel/, not by a kernel.
-class ExchangeParts : public NamedOp<"exchange_parts", graph::Walk::exchange> {
+class ExchangeParts : public NamedOp<"exchange_parts", Walk::exchange> {
  public:
   struct Give {
     int input = 0, peer = 0;
   };
   struct Get {
     int peer = 0;
-    graph::ValueType type;
+    ValueType type;
   };
   /// `constant`: it has no gradient, because only the caller reads the outputs, or because another
   /// op's rule covers it.
@@ -31,16 +31,16 @@ class ExchangeParts : public NamedOp<"exchange_parts", graph::Walk::exchange> {
   const std::vector<Give>& gives() const { return gives_; }
   const std::vector<Get>& gets() const { return gets_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
   bool gives_to_others() const override { return !gives_.empty() && !constant_; }
   /// Sends the outputs' gradients back, with the next tag: exchanges of a forward graph have even
   /// tags.
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  protected:
   bool constant() const { return constant_; }
   /// Returns an exchange of the same kind.
-  virtual graph::OpPtr like(int tag, std::vector<Give> gives, std::vector<Get> gets) const {
+  virtual OpPtr like(int tag, std::vector<Give> gives, std::vector<Get> gets) const {
     return std::make_shared<ExchangeParts>(tag, std::move(gives), std::move(gets));
   }
 
@@ -61,7 +61,7 @@ class ExchangeBags final : public ExchangeParts {
   bool brings_trained() const override { return !constant(); }
 
  private:
-  graph::OpPtr like(int tag, std::vector<Give> gives, std::vector<Get> gets) const override {
+  OpPtr like(int tag, std::vector<Give> gives, std::vector<Get> gets) const override {
     return std::make_shared<ExchangeBags>(tag, std::move(gives), std::move(gets));
   }
 };
@@ -77,30 +77,28 @@ class ExchangeStages final : public ExchangeParts {
   bool brings_trained() const override { return !constant(); }
 
  private:
-  graph::OpPtr like(int tag, std::vector<Give> gives, std::vector<Get> gets) const override {
+  OpPtr like(int tag, std::vector<Give> gives, std::vector<Get> gets) const override {
     return std::make_shared<ExchangeStages>(tag, std::move(gives), std::move(gets));
   }
 };
 
 /// y = scale * (x[0] + x[1] + ...), unbatched f32 tensors of one shape, added in this order.
-class SumParts : public NamedOp<"sum_parts", graph::Walk::whole> {
+class SumParts : public NamedOp<"sum_parts", Walk::whole> {
  public:
   explicit SumParts(float scale) : scale_(scale) {}
   float scale() const { return scale_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
 
  private:
   float scale_;
 };
 
 /// This rank's part of a batch norm whose statistics several ranks share: y -> (mean [C], variance
-/// [C]), f32, the variance biased.
-class BatchNormMoments : public NamedOp<"batch_norm_moments", graph::Walk::reduce> {
+/// [C]), f32, the variance biased. BatchNormApply's gradient rule covers it.
+class BatchNormMoments : public WithoutGradient<NamedOp<"batch_norm_moments", Walk::reduce>> {
  public:
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(
-      const graph::GradArgs& args) const override;  // none: BatchNormApply's rule covers it
+  std::vector<ValueType> infer(Types in) const override;
 };
 
 /// The ranks that share the statistics of a batch norm.
@@ -116,24 +114,22 @@ struct NormGroup {
 
 /// Sends `mine`, a few tensors, to the other ranks of the group and returns the tensors of every
 /// rank, in the group's order.
-std::vector<std::vector<graph::Value>> exchange_in_group(graph::Graph& graph,
-                                                         const std::string& name,
-                                                         const NormGroup& group, int tag,
-                                                         const std::vector<graph::Value>& mine);
+std::vector<std::vector<Value>> exchange_in_group(Graph& graph, const std::string& name,
+                                                  const NormGroup& group, int tag,
+                                                  const std::vector<Value>& mine);
 
 /// (running_mean, running_var, then for each rank in order mean, variance) -> (mean [C], inv_std
 /// [C]) over all ranks' values; updates the running averages as BatchNormStats does. A
-/// BatchNormApply that reads them takes the sums of its backward pass over the same group.
-class MergeMoments : public NamedOp<"merge_moments", graph::Walk::whole> {
+/// BatchNormApply that reads them takes the sums of its backward pass over the same group; its
+/// gradient rule covers this op, too.
+class MergeMoments : public WithoutGradient<NamedOp<"merge_moments", Walk::whole>> {
  public:
   MergeMoments(NormGroup group, NormStatistics statistics)
       : group_(std::move(group)), statistics_(statistics) {}
   const NormGroup& group() const { return group_; }
   const NormStatistics& statistics() const { return statistics_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(
-      const graph::GradArgs& args) const override;  // none: BatchNormApply's rule covers it
+  std::vector<ValueType> infer(Types in) const override;
   bool mutates(int input) const override { return input < 2; }
 
  private:

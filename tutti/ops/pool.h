@@ -28,24 +28,24 @@ Shape pool_output_shape(const PoolAttributes& attributes, const Shape& x);
 /// x -> y; a maximum also gives the winners, u8 of y's shape: the maximum's index in its window,
 /// counted in order of position, padding included. The first of equal elements wins; NaN is larger
 /// than any number. With the winners backward needs no x, the largest tensor of many networks.
-class Pool : public OpWith<"pool", graph::Walk::per_sample, PoolAttributes> {
+class Pool : public OpWith<"pool", Walk::per_sample, PoolAttributes> {
  public:
   using OpWith::OpWith;
   const PoolAttributes& pool() const { return a_; }
-  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::optional<Reach> reach(Types in, int axis, Rows out) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 };
 
 /// (dy, [winners if max]) -> dx. Each element of dy goes to its winner, or nowhere if the winner is
 /// in the padding.
-class PoolGrad : public NamedOp<"pool_grad", graph::Walk::per_sample> {
+class PoolGrad : public NamedOp<"pool_grad", Walk::per_sample> {
  public:
   PoolGrad(PoolAttributes attributes, Shape x_shape) : a_(attributes), x_shape_(x_shape) {}
   const PoolAttributes& pool() const { return a_; }
   const Shape& x_shape() const { return x_shape_; }  ///< its dimension 0 is ignored
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
 
  private:
   PoolAttributes a_;
@@ -53,18 +53,18 @@ class PoolGrad : public NamedOp<"pool_grad", graph::Walk::per_sample> {
 };
 
 /// x [N, C, ...] -> mean over all positions [N, C].
-class GlobalAveragePool : public NamedOp<"global_average_pool", graph::Walk::per_sample> {
+class GlobalAveragePool : public NamedOp<"global_average_pool", Walk::per_sample> {
  public:
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 };
 
 /// dy [N, C] -> dx [N, C, ...] = dy / positions.
-class GlobalAveragePoolGrad : public NamedOp<"global_average_pool_grad", graph::Walk::per_sample> {
+class GlobalAveragePoolGrad : public NamedOp<"global_average_pool_grad", Walk::per_sample> {
  public:
   explicit GlobalAveragePoolGrad(Shape x_shape) : x_shape_(x_shape) {}
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
 
  private:
   Shape x_shape_;

@@ -8,17 +8,17 @@
 namespace tutti::ops {
 namespace {
 
-WaveShells shells_of(std::string_view op, const graph::ValueType& x) {
+WaveShells shells_of(std::string_view op, const ValueType& x) {
   require_batched(op, x, 3);
   const Shape& shape = x.desc.shape;
   WaveShells shells{shape.from(2)};
   require(shape.rank() <= 5 && shells.count() >= 1,
           "{}: x {} needs one to three spatial dimensions, one of them of 2 elements or more", op,
-          shape.to_string());
+          shape);
   return shells;
 }
 
-graph::ValueType spectrum_of(std::string_view op, const graph::ValueType& x) {
+ValueType spectrum_of(std::string_view op, const ValueType& x) {
   const Shape& shape = x.desc.shape;
   return batched_as(Shape{shape[0], shape[1] * shells_of(op, x).count()}, DType::f32);
 }
@@ -49,34 +49,31 @@ int64_t WaveShells::shell_of(std::span<const int64_t> index) const {
 
 std::string PowerSpectrumAttributes::to_string() const { return fmt::format("floor {}", floor); }
 
-std::vector<graph::ValueType> PowerSpectrum::infer(graph::Types in) const {
+std::vector<ValueType> PowerSpectrum::infer(Types in) const {
   require_inputs(name(), in, 1);
   require(a_.floor > 0 && std::isfinite(a_.floor), "{}: floor {} is not a positive number", name(),
           a_.floor);
   return {spectrum_of(name(), in[0])};
 }
 
-std::vector<graph::Value> PowerSpectrum::grad(const graph::GradArgs& args) const {
-  const graph::Node& node = args.node;
-  return {args.graph.append1(node.name + ".dx", std::make_shared<PowerSpectrumGrad>(),
-                             {args.dout[0], node.out[0], node.in[0]})};
+std::vector<Value> PowerSpectrum::grad(const GradArgs& args) const {
+  const Node& node = args.node;
+  return {args.append1(".dx", std::make_shared<PowerSpectrumGrad>(),
+                       {args.dout[0], node.out[0], node.in[0]})};
 }
 
-double PowerSpectrum::flop(graph::Types in, graph::Types) const {
-  return transform_flop(in[0].desc.shape);
-}
+double PowerSpectrum::flop(Types in, Types) const { return transform_flop(in[0].desc.shape); }
 
-std::vector<graph::ValueType> PowerSpectrumGrad::infer(graph::Types in) const {
+std::vector<ValueType> PowerSpectrumGrad::infer(Types in) const {
   require_inputs(name(), in, 3);
-  const graph::ValueType y = spectrum_of(name(), in[2]);
+  const ValueType y = spectrum_of(name(), in[2]);
   for (size_t i = 0; i < 2; ++i)
     require(in[i].batched && in[i].desc.shape == y.desc.shape && in[i].desc.dtype == DType::f32,
-            "{}: {} {} does not fit x {}", name(), i == 0 ? "dy" : "y", in[i].desc.to_string(),
-            in[2].desc.to_string());
+            "{}: {} {} does not fit x {}", name(), i == 0 ? "dy" : "y", in[i].desc, in[2].desc);
   return {batched_as(in[2].desc.shape, in[2].desc.dtype)};
 }
 
-double PowerSpectrumGrad::flop(graph::Types, graph::Types out) const {
+double PowerSpectrumGrad::flop(Types, Types out) const {
   return 2 * transform_flop(out[0].desc.shape);
 }
 

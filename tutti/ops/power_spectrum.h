@@ -30,23 +30,22 @@ struct PowerSpectrumAttributes {
 /// white noise is its variance. A mean of |X|^2 over shells is the usual estimate of P(k) (Feldman,
 /// Kaiser & Peacock 1994, without weights and without taking off shot noise). A sample is read as a
 /// whole: parts and slabs of it are gathered before, and each part computes all of it.
-class PowerSpectrum
-    : public OpWith<"power_spectrum", graph::Walk::per_sample, PowerSpectrumAttributes> {
+class PowerSpectrum : public OpWith<"power_spectrum", Walk::per_sample, PowerSpectrumAttributes> {
  public:
   using OpWith::OpWith;
   const PowerSpectrumAttributes& spectrum() const { return a_; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
-  double flop(graph::Types in, graph::Types out) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+  double flop(Types in, Types out) const override;
 };
 
 /// (dy, y, x) -> dx, of x's type:
 ///   dx[r] = 2 / P Re sum over the waves of w X exp(2 pi i k r / s),
 /// w = dy exp(-y) / (waves in the shell); 0 outside of the shells.
-class PowerSpectrumGrad : public NamedOp<"power_spectrum_grad", graph::Walk::per_sample> {
+class PowerSpectrumGrad : public NamedOp<"power_spectrum_grad", Walk::per_sample> {
  public:
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  double flop(graph::Types in, graph::Types out) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  double flop(Types in, Types out) const override;
 };
 
 }  // namespace tutti::ops

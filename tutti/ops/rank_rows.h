@@ -17,20 +17,15 @@ namespace tutti::ops {
 struct RankRows {
   RankGroup group;
   int64_t all = 0;
-  graph::Rows of(int rank) const {
-    return {all * rank / group.ranks, all * (rank + 1) / group.ranks};
-  }
-  graph::Rows mine() const { return of(group.me); }
+  Rows of(int rank) const { return {all * rank / group.ranks, all * (rank + 1) / group.ranks}; }
+  Rows mine() const { return of(group.me); }
   std::string to_string() const;
 };
 
 /// GatherRows without a gradient: another op's rule covers it.
-class TakeRows final : public GatherRows {
+class TakeRows final : public WithoutGradient<GatherRows> {
  public:
-  using GatherRows::GatherRows;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override {
-    return std::vector<graph::Value>(args.node.in.size());
-  }
+  using WithoutGradient::WithoutGradient;
 };
 
 /// (x of own positions, x of all positions, joined from all ranks) -> the second. Gradient of the
@@ -42,8 +37,8 @@ class AllRows final : public RuleOnly {
   std::string_view name() const override { return "all_rows"; }
   std::string attributes() const override;
   int same_as(int) const override { return 1; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   RankRows rows_;
@@ -59,8 +54,8 @@ class OwnRows final : public RuleOnly {
   std::string_view name() const override { return "own_rows"; }
   std::string attributes() const override;
   int same_as(int) const override { return 1; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   RankRows rows_;
@@ -74,12 +69,10 @@ class ParametersForAllRanks final : public RuleOnly {
   ParametersForAllRanks(RankGroup group, int tag) : group_(group), tag_(tag) {}
   std::string_view name() const override { return "parameters_for_all_ranks"; }
   std::string attributes() const override;
-  graph::Walk walk(graph::Types) const override { return graph::Walk::whole; }
+  Walk walk(Types) const override { return Walk::whole; }
   int same_as(int output) const override { return output; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override {
-    return {in.begin(), in.end()};
-  }
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override { return {in.begin(), in.end()}; }
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   RankGroup group_;
@@ -88,13 +81,12 @@ class ParametersForAllRanks final : public RuleOnly {
 
 /// The ops that the builders below add have tags `tag` and, for the gradient, `tag` + 1.
 /// Joins x of all positions from the ranks' own positions; `sums` as in AllRows.
-graph::Value all_rows(graph::Graph& graph, const std::string& name, const RankRows& rows, bool sums,
-                      int tag, graph::Value mine);
+Value all_rows(Graph& graph, const std::string& name, const RankRows& rows, bool sums, int tag,
+               Value mine);
 /// Returns own positions of the sum over ranks; an invalid `bias` means none.
-graph::Value own_rows_of_sum(graph::Graph& graph, const std::string& name, const RankRows& rows,
-                             int tag, graph::Value mine, graph::Value bias = {});
+Value own_rows_of_sum(Graph& graph, const std::string& name, const RankRows& rows, int tag,
+                      Value mine, Value bias = {});
 /// Returns own positions of a value that is the same on all ranks.
-graph::Value own_rows(graph::Graph& graph, const std::string& name, const RankRows& rows, int tag,
-                      graph::Value all);
+Value own_rows(Graph& graph, const std::string& name, const RankRows& rows, int tag, Value all);
 
 }  // namespace tutti::ops

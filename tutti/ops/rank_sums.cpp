@@ -10,28 +10,26 @@ std::string SumOfRanks::attributes() const {
   return fmt::format("ranks {} me {}{}", group_.ranks, group_.me, bias_ ? " bias" : "");
 }
 
-std::vector<graph::ValueType> SumOfRanks::infer(graph::Types in) const {
+std::vector<ValueType> SumOfRanks::infer(Types in) const {
   const auto ranks = static_cast<size_t>(group_.ranks);
   require_inputs(name(), in, ranks + (bias_ ? 1 : 0));
-  for (const graph::ValueType& x : in.first(ranks)) {
+  for (const ValueType& x : in.first(ranks)) {
     require_batched(name(), x, 2);
     require(x.desc.shape == in[0].desc.shape && x.desc.dtype == in[0].desc.dtype,
-            "sum_of_ranks: {} and {}", in[0].desc.to_string(), x.desc.to_string());
+            "sum_of_ranks: {} and {}", in[0].desc, x.desc);
   }
   if (bias_)
     require(!in.back().batched && in.back().desc.dtype == DType::f32 &&
                 in.back().desc.shape == Shape{in[0].desc.shape[1]},
-            "sum_of_ranks: bias {} does not fit {}", in.back().desc.to_string(),
-            in[0].desc.to_string());
+            "sum_of_ranks: bias {} does not fit {}", in.back().desc, in[0].desc);
   return {in[0]};
 }
 
-std::vector<graph::Value> SumOfRanks::grad(const graph::GradArgs& args) const {
-  std::vector<graph::Value> din(args.node.in.size());
+std::vector<Value> SumOfRanks::grad(const GradArgs& args) const {
+  std::vector<Value> din(args.node.in.size());
   din[static_cast<size_t>(group_.me)] = args.dout[0];
   if (bias_ && args.needed.back())
-    din.back() = args.graph.append1(args.node.name + ".db", std::make_shared<BiasBackward>(),
-                                    {args.dout[0]});
+    din.back() = args.append1(".db", std::make_shared<BiasBackward>(), {args.dout[0]});
   return din;
 }
 
@@ -39,30 +37,30 @@ std::string ForAllRanks::attributes() const {
   return fmt::format("ranks {} me {} tag {}", group_.ranks, group_.me, tag_);
 }
 
-std::vector<graph::ValueType> ForAllRanks::infer(graph::Types in) const {
+std::vector<ValueType> ForAllRanks::infer(Types in) const {
   require_inputs(name(), in, 1);
   return {in[0]};
 }
 
-std::vector<graph::Value> ForAllRanks::grad(const graph::GradArgs& args) const {
+std::vector<Value> ForAllRanks::grad(const GradArgs& args) const {
   return {sum_over_ranks(args.graph, args.node.name + ".dx", group_, tag_, args.dout[0])};
 }
 
-std::vector<graph::Value> values_of_ranks(graph::Graph& graph, const std::string& name,
-                                          const RankGroup& group, int tag, graph::Value mine) {
+std::vector<Value> values_of_ranks(Graph& graph, const std::string& name, const RankGroup& group,
+                                   int tag, Value mine) {
   NormGroup peers{.peers = {}, .counts = {}, .me = static_cast<size_t>(group.me), .tag = tag};
   for (int rank = 0; rank < group.ranks; ++rank) peers.peers.push_back(rank);
-  std::vector<graph::Value> all;
+  std::vector<Value> all;
   for (const auto& each : exchange_in_group(graph, name, peers, tag, {mine}))
     all.push_back(each.front());
   return all;
 }
 
-graph::Value sum_over_ranks(graph::Graph& graph, const std::string& name, const RankGroup& group,
-                            int tag, graph::Value mine, graph::Value bias) {
-  std::vector<graph::Value> in = values_of_ranks(graph, name + ".ranks", group, tag, mine);
+Value sum_over_ranks(Graph& graph, const std::string& name, const RankGroup& group, int tag,
+                     Value mine, Value bias) {
+  std::vector<Value> in = values_of_ranks(graph, name + ".ranks", group, tag, mine);
   if (bias.valid()) in.push_back(bias);
-  return graph.append(name, std::make_shared<SumOfRanks>(group, bias.valid()), in).front();
+  return graph.append1(name, std::make_shared<SumOfRanks>(group, bias.valid()), in);
 }
 
 }  // namespace tutti::ops

@@ -21,14 +21,14 @@ struct RankGroup {
 
 /// (x of each rank, in their order, [N, C, ...], f32 bias [C] where there is one) -> their sum, in
 /// this order, plus the bias. The gradient goes unchanged to this rank's own x alone.
-class SumOfRanks final : public RowByRow<NamedOp<"sum_of_ranks", graph::Walk::per_sample>> {
+class SumOfRanks final : public RowByRow<NamedOp<"sum_of_ranks", Walk::per_sample>> {
  public:
   SumOfRanks(RankGroup group, bool bias) : group_(group), bias_(bias) {}
   const RankGroup& group() const { return group_; }
   bool bias() const { return bias_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   RankGroup group_;
@@ -37,11 +37,11 @@ class SumOfRanks final : public RowByRow<NamedOp<"sum_of_ranks", graph::Walk::pe
 
 /// An op that only differentiate needs: each result equals one of its inputs. drop_copies
 /// (ops/fusion/fuse.h) removes it, and no backend has a kernel for it.
-class RuleOnly : public graph::Op {
+class RuleOnly : public Op {
  public:
   /// Returns the input that output `output` equals.
   virtual int same_as(int output) const = 0;
-  graph::Walk walk(graph::Types) const override { return graph::Walk::per_sample; }
+  Walk walk(Types) const override { return Walk::per_sample; }
 };
 
 /// x -> x, where x is the same on all ranks and each uses it differently: the gradient is the sum
@@ -52,11 +52,11 @@ class ForAllRanks final : public RuleOnly {
   std::string_view name() const override { return "for_all_ranks"; }
   std::string attributes() const override;
   int same_as(int) const override { return 0; }
-  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override {
+  std::optional<Reach> reach(Types in, int axis, Rows out) const override {
     return pointwise_reach(in, axis, out);
   }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   RankGroup group_;
@@ -65,11 +65,11 @@ class ForAllRanks final : public RuleOnly {
 
 /// Returns `mine` of each rank, in the order of ranks. Has no gradient: the op that reads the
 /// values has a rule for it.
-std::vector<graph::Value> values_of_ranks(graph::Graph& graph, const std::string& name,
-                                          const RankGroup& group, int tag, graph::Value mine);
+std::vector<Value> values_of_ranks(Graph& graph, const std::string& name, const RankGroup& group,
+                                   int tag, Value mine);
 
 /// Returns the sum of `mine` over ranks; an invalid `bias` means none.
-graph::Value sum_over_ranks(graph::Graph& graph, const std::string& name, const RankGroup& group,
-                            int tag, graph::Value mine, graph::Value bias = {});
+Value sum_over_ranks(Graph& graph, const std::string& name, const RankGroup& group, int tag,
+                     Value mine, Value bias = {});
 
 }  // namespace tutti::ops

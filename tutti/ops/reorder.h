@@ -15,8 +15,8 @@ class Reorder : public RowByRow<NamedOp<"reorder", kAsBatched>> {
   explicit Reorder(DType target) : target_(target) {}
   DType target() const { return target_; }
   std::string attributes() const override { return std::string(name_of(target_)); }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   DType target_;

@@ -17,7 +17,7 @@ struct ResizeAttributes {
                                           ///< larger result
   std::array<int64_t, 3> count{0, 0, 0};  ///< extent of y; 0: factor times x's extent
 
-  std::string to_string(int spatial) const;
+  std::string to_string() const;
   /// Returns the extent of y in dimension d for an extent x.
   int64_t extent(size_t d, int64_t x) const { return count[d] > 0 ? count[d] : factor[d] * x; }
 };
@@ -26,27 +26,23 @@ struct ResizeAttributes {
 Shape resize_output_shape(const ResizeAttributes& attributes, const Shape& x);
 
 /// x [N, C, spatial...] -> y [N, C, out...]: every element of x factor times in each dimension.
-class Resize : public NamedOp<"resize", graph::Walk::per_sample> {
+class Resize : public OpWith<"resize", Walk::per_sample, ResizeAttributes> {
  public:
-  explicit Resize(ResizeAttributes attributes) : a_(attributes) {}
+  using OpWith::OpWith;
   const ResizeAttributes& resize() const { return a_; }
-  std::string attributes() const override { return a_.to_string(3); }
-  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
-
- private:
-  ResizeAttributes a_;
+  std::optional<Reach> reach(Types in, int axis, Rows out) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 };
 
 /// dy -> dx: sums the elements of dy that an element of x was repeated to.
-class ResizeGrad : public NamedOp<"resize_grad", graph::Walk::per_sample> {
+class ResizeGrad : public NamedOp<"resize_grad", Walk::per_sample> {
  public:
   ResizeGrad(ResizeAttributes attributes, Shape x_shape) : a_(attributes), x_shape_(x_shape) {}
   const ResizeAttributes& resize() const { return a_; }
   const Shape& x_shape() const { return x_shape_; }  ///< its dimension 0 is ignored
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
 
  private:
   ResizeAttributes a_;

@@ -7,28 +7,25 @@
 namespace tutti::ops {
 namespace {
 
-void require_windows(std::string_view op, int dim, const std::vector<graph::Rows>& windows,
-                     const graph::ValueType& type, int64_t parts) {
+void require_windows(std::string_view op, int dim, const std::vector<Rows>& windows,
+                     const ValueType& type, int64_t parts) {
   const Shape& shape = type.desc.shape;
   require(type.batched && dim >= 1 && dim < shape.rank(),
-          "{}: dimension {} of {} is no dimension of a sample", op, dim, shape.to_string());
+          "{}: dimension {} of {} is no dimension of a sample", op, dim, shape);
   require(!windows.empty() && windows.front().count() > 0 &&
-              std::ranges::all_of(
-                  windows, [&](graph::Rows w) { return w.count() == windows.front().count(); }),
+              std::ranges::all_of(windows,
+                                  [&](Rows w) { return w.count() == windows.front().count(); }),
           "{}: windows must have one height", op);
-  require(shape[0] % parts == 0, "{}: {} are no samples in {} parts each", op, shape.to_string(),
-          parts);
+  require(shape[0] % parts == 0, "{}: {} are no samples in {} parts each", op, shape, parts);
 }
 
-std::string text_of(const std::vector<graph::Rows>& list) {
+std::string text_of(const std::vector<Rows>& list) {
   std::string text;
-  for (const graph::Rows r : list) text += fmt::format(" {}:{}", r.first, r.last);
+  for (const Rows r : list) text += fmt::format(" {}:{}", r.first, r.last);
   return text;
 }
 
-bool share_rows(graph::Rows a, graph::Rows b) {
-  return std::max(a.first, b.first) < std::min(a.last, b.last);
-}
+bool share_rows(Rows a, Rows b) { return std::max(a.first, b.first) < std::min(a.last, b.last); }
 
 /// Returns `like` with that many samples and rows.
 Shape cut_shape(Shape like, int dim, int64_t samples, int64_t rows) {
@@ -53,7 +50,7 @@ bool GatherRows::reads(size_t input, int64_t sample) const {
   return input == 0 || share_rows(cut_.windows[window], cut_.others[input - 1]);
 }
 
-std::vector<graph::ValueType> GatherRows::infer(graph::Types in) const {
+std::vector<ValueType> GatherRows::infer(Types in) const {
   require_inputs(name(), in, 1 + cut_.others.size());
   require_windows(name(), cut_.dim, cut_.windows, in[0], cut_.slabs);
   const Shape& x = in[0].desc.shape;
@@ -62,20 +59,19 @@ std::vector<graph::ValueType> GatherRows::infer(graph::Types in) const {
     require(in[1 + i].desc.shape == cut_shape(x, cut_.dim, samples, cut_.others[i].count()) &&
                 in[1 + i].desc.dtype == in[0].desc.dtype,
             "gather_rows: {} for rows {} to {} of {}", in[1 + i].desc.to_string(),
-            cut_.others[i].first, cut_.others[i].last, in[0].desc.to_string());
+            cut_.others[i].first, cut_.others[i].last, in[0].desc);
   return {batched_as(cut_shape(x, cut_.dim, samples * static_cast<int64_t>(cut_.windows.size()),
                                cut_.windows.front().count()),
                      in[0].desc.dtype)};
 }
 
-std::vector<graph::Value> GatherRows::grad(const graph::GradArgs& args) const {
-  std::vector<graph::Value> din(args.node.in.size());
+std::vector<Value> GatherRows::grad(const GradArgs& args) const {
+  std::vector<Value> din(args.node.in.size());
   for (size_t i = 0; i < din.size(); ++i) {
     if (!args.needed[i]) continue;
     const int64_t slabs = i == 0 ? cut_.slabs : 1;
-    const graph::Rows rows =
-        i == 0 ? graph::Rows{0, args.graph.shape(args.node.in[0])[cut_.dim] * slabs}
-               : cut_.others[i - 1];
+    const Rows rows =
+        i == 0 ? Rows{0, args.graph.shape(args.node.in[0])[cut_.dim] * slabs} : cut_.others[i - 1];
     din[i] = args.graph.append1(
         i == 0 ? args.node.name + ".dx" : fmt::format("{}.dx{}", args.node.name, i),
         std::make_shared<AddRows>(
@@ -94,12 +90,12 @@ std::string AddRows::Sum::to_string() const {
 bool AddRows::reads(size_t input, int64_t sample) const {
   const int64_t height = sum_.rows.count() / sum_.slabs,
                 top = sum_.rows.first + sample % sum_.slabs * height;
-  return std::ranges::any_of(sum_.windows[input], [&](graph::Rows w) {
+  return std::ranges::any_of(sum_.windows[input], [&](Rows w) {
     return share_rows(w, {top, top + height});
   });
 }
 
-std::vector<graph::ValueType> AddRows::infer(graph::Types in) const {
+std::vector<ValueType> AddRows::infer(Types in) const {
   require_inputs(name(), in, sum_.windows.size());
   const auto samples_of = [&](size_t i) {
     return in[i].desc.shape[0] / static_cast<int64_t>(sum_.windows[i].size());
@@ -109,7 +105,7 @@ std::vector<graph::ValueType> AddRows::infer(graph::Types in) const {
                     static_cast<int64_t>(sum_.windows[i].size()));
     require(samples_of(i) == samples_of(0) && in[i].desc.dtype == in[0].desc.dtype &&
                 is_float(in[i].desc.dtype),
-            "add_rows: {} and {}", in[i].desc.to_string(), in[0].desc.to_string());
+            "add_rows: {} and {}", in[i].desc, in[0].desc);
   }
   require(sum_.rows.count() % sum_.slabs == 0, "add_rows: {} rows in {} slabs", sum_.rows.count(),
           sum_.slabs);

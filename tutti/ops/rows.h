@@ -17,16 +17,15 @@ namespace tutti::ops {
 struct RowCut {
   int dim = 2;
   int64_t slabs = 1;
-  std::vector<graph::Rows> windows;
-  std::vector<graph::Rows> others =
-      {};  ///< rows that other ranks hold, below 0 or from the slabs' end on
+  std::vector<Rows> windows;
+  std::vector<Rows> others = {};  ///< rows that other ranks hold, below 0 or from the slabs' end on
   std::string to_string() const;
 };
 
 /// (x [N * slabs, C, rows / slabs, ...], for each of `others` [N, C, its count, ...]) -> y
 /// [N * windows, C, height, ...], any dtype. Slab s of sample n is x[n * slabs + s], window i of it
 /// y[n * windows + i]. Rows that no input has hold `fill`.
-class GatherRows : public NamedOp<"gather_rows", graph::Walk::across> {
+class GatherRows : public NamedOp<"gather_rows", Walk::across> {
  public:
   explicit GatherRows(RowCut cut, float fill = 0) : cut_(std::move(cut)), fill_(fill) {}
   const RowCut& cut() const { return cut_; }
@@ -34,8 +33,8 @@ class GatherRows : public NamedOp<"gather_rows", graph::Walk::across> {
   std::string attributes() const override;
   /// Whether sample `sample` of the results reads this input.
   bool reads(size_t input, int64_t sample) const;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   RowCut cut_;
@@ -44,13 +43,13 @@ class GatherRows : public NamedOp<"gather_rows", graph::Walk::across> {
 
 /// dy[k] [N * windows[k], C, height, ...] -> dx [N * slabs, C, rows / slabs, ...]: each row is the
 /// sum of the windows' rows that hold it, in the order of inputs and windows; 0 without one.
-class AddRows : public NamedOp<"add_rows", graph::Walk::across> {
+class AddRows : public NamedOp<"add_rows", Walk::across> {
  public:
   struct Sum {
     int dim = 2;
     int64_t slabs = 1;
-    graph::Rows rows;                               ///< the rows of a sample, over all its slabs
-    std::vector<std::vector<graph::Rows>> windows;  ///< the windows of each input
+    Rows rows;                               ///< the rows of a sample, over all its slabs
+    std::vector<std::vector<Rows>> windows;  ///< the windows of each input
     std::string to_string() const;
   };
   explicit AddRows(Sum sum) : sum_(std::move(sum)) {}
@@ -58,7 +57,7 @@ class AddRows : public NamedOp<"add_rows", graph::Walk::across> {
   std::string attributes() const override { return sum_.to_string(); }
   /// Whether sample `sample` of the results reads this input.
   bool reads(size_t input, int64_t sample) const;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
 
  private:
   Sum sum_;

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "tutti/base/error.h"
-#include "tutti/graph/op.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti::ops {
 
@@ -26,30 +26,30 @@ void require(bool ok, fmt::format_string<Args...> text, Args&&... args) {
     throw ConfigError(fmt::format(text, std::forward<Args>(args)...));
 }
 
-inline void require_inputs(std::string_view op, graph::Types in, size_t count) {
+inline void require_inputs(std::string_view op, Types in, size_t count) {
   require(in.size() == count, "{}: {} inputs given, {} expected", op, in.size(), count);
 }
 
 constexpr bool is_float(DType type) { return type == DType::f32 || type == DType::bf16; }
 
 /// Throws unless both are batched or both are not, and they have one shape.
-inline void require_same_shape(std::string_view op, const graph::ValueType& a,
-                               const graph::ValueType& b) {
+inline void require_same_shape(std::string_view op, const ValueType& a, const ValueType& b) {
   require(a.desc.shape == b.desc.shape && a.batched == b.batched, "{}: the shapes {} and {} differ",
-          op, a.desc.shape.to_string(), b.desc.shape.to_string());
+          op, a.desc.shape, b.desc.shape);
 }
 
-inline void require_batched(std::string_view op, const graph::ValueType& type, int least_rank) {
+inline void require_batched(std::string_view op, const ValueType& type, int least_rank) {
   require(type.batched && type.desc.shape.rank() >= least_rank && is_float(type.desc.dtype),
           "{}: needs a floating-point batch with at least {} dimensions, met {}{}", op, least_rank,
-          type.batched ? "" : "unbatched ", type.desc.to_string());
+          type.batched ? "" : "unbatched ", type.desc);
 }
 
-inline graph::ValueType unbatched_f32(const Shape& shape) {
-  return {{DType::f32, shape, {}}, false};
-}
-inline graph::ValueType batched_as(const Shape& shape, DType dtype) {
-  return {{dtype, shape, {}}, true};
+inline ValueType unbatched_f32(const Shape& shape) { return {{DType::f32, shape, {}}, false}; }
+inline ValueType batched_as(const Shape& shape, DType dtype) { return {{dtype, shape, {}}, true}; }
+
+/// Returns the floating-point operations of so many sums of so many products each.
+inline double product_flop(int64_t sums, int64_t products) {
+  return 2.0 * static_cast<double>(sums) * static_cast<double>(products);
 }
 
 /// Returns `shape` with another extent of dimension 0.

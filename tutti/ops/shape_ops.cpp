@@ -24,13 +24,13 @@ std::string ranges_text(const std::vector<SliceRange>& ranges) {
 Shape sliced_shape(std::string_view op, const std::vector<SliceRange>& ranges, const Shape& x) {
   require(static_cast<int>(ranges.size()) == x.rank() - 1,
           "{}: {} ranges for x {}, one for each dimension after the batch is needed", op,
-          ranges.size(), x.to_string());
+          ranges.size(), x);
   Shape y = x;
   for (int d = 1; d < x.rank(); ++d) {
     const SliceRange& r = ranges[static_cast<size_t>(d - 1)];
     require(r.step >= 1 && r.start >= 0 && r.start < r.stop && r.stop <= x[d],
             "{}: range {}:{}:{} does not lie in dimension {} of x {}", op, r.start, r.stop, r.step,
-            d, x.to_string());
+            d, x);
     y[d] = r.count();
   }
   return y;
@@ -50,48 +50,46 @@ std::vector<SliceRange> full_ranges(const Shape& shape) {
   return ranges;
 }
 
-std::vector<graph::ValueType> Reshape::infer(graph::Types in) const {
+std::vector<ValueType> Reshape::infer(Types in) const {
   require_inputs(name(), in, 1);
   const Shape& x = in[0].desc.shape;
   require(in[0].batched && sample_.rank() < Shape::kMaxRank, "reshape: needs a batch, met {}",
-          in[0].desc.to_string());
+          in[0].desc);
   require(x.elements_from(1) == sample_.elements(),
-          "reshape: a sample of x {} has {} elements, {} has {}", x.to_string(), x.elements_from(1),
-          sample_.to_string(), sample_.elements());
+          "reshape: a sample of x {} has {} elements, {} has {}", x, x.elements_from(1), sample_,
+          sample_.elements());
   return {batched_as(batch_and(x[0], sample_), in[0].desc.dtype)};
 }
 
-std::vector<graph::Value> Reshape::grad(const graph::GradArgs& args) const {
+std::vector<Value> Reshape::grad(const GradArgs& args) const {
   const Shape& x = args.graph.shape(args.node.in[0]);
   const Shape sample(std::span<const int64_t>(x.begin() + 1, x.end()));
-  return {args.graph.append1(args.node.name + ".dx", std::make_shared<Reshape>(sample),
-                             {args.dout[0]})};
+  return {args.append1(".dx", std::make_shared<Reshape>(sample), {args.dout[0]})};
 }
 
 std::string Slice::attributes() const { return ranges_text(ranges_); }
 
-std::vector<graph::ValueType> Slice::infer(graph::Types in) const {
+std::vector<ValueType> Slice::infer(Types in) const {
   require_inputs(name(), in, 1);
-  require(in[0].batched, "slice: needs a batch, met {}", in[0].desc.to_string());
+  require(in[0].batched, "slice: needs a batch, met {}", in[0].desc);
   return {batched_as(sliced_shape(name(), ranges_, in[0].desc.shape), in[0].desc.dtype)};
 }
 
-std::vector<graph::Value> Slice::grad(const graph::GradArgs& args) const {
-  return {args.graph.append1(
-      args.node.name + ".dx",
-      std::make_shared<SliceGrad>(ranges_, args.graph.shape(args.node.in[0])), {args.dout[0]})};
+std::vector<Value> Slice::grad(const GradArgs& args) const {
+  return {args.append1(".dx",
+                       std::make_shared<SliceGrad>(ranges_, args.graph.shape(args.node.in[0])),
+                       {args.dout[0]})};
 }
 
 std::string SliceGrad::attributes() const {
-  return fmt::format("{} x {}", ranges_text(ranges_), with_batch(x_shape_, 0).to_string());
+  return fmt::format("{} x {}", ranges_text(ranges_), with_batch(x_shape_, 0));
 }
 
-std::vector<graph::ValueType> SliceGrad::infer(graph::Types in) const {
+std::vector<ValueType> SliceGrad::infer(Types in) const {
   require_inputs(name(), in, 1);
   const Shape& dy = in[0].desc.shape;
   const Shape x = with_batch(x_shape_, dy[0]), y = sliced_shape(name(), ranges_, x);
-  require(y == dy, "slice_grad: dy is {}, the slice of x {} is {}", dy.to_string(), x.to_string(),
-          y.to_string());
+  require(y == dy, "slice_grad: dy is {}, the slice of x {} is {}", dy, x, y);
   return {batched_as(x, in[0].desc.dtype)};
 }
 
@@ -99,13 +97,13 @@ std::string Pad::attributes() const {
   return fmt::format("{},{} value {}", numbers(low_), numbers(high_), value_);
 }
 
-std::vector<graph::ValueType> Pad::infer(graph::Types in) const {
+std::vector<ValueType> Pad::infer(Types in) const {
   require_inputs(name(), in, 1);
-  require(in[0].batched, "pad: needs a batch, met {}", in[0].desc.to_string());
+  require(in[0].batched, "pad: needs a batch, met {}", in[0].desc);
   Shape y = in[0].desc.shape;
   require(static_cast<int>(low_.size()) == y.rank() - 1 && low_.size() == high_.size(),
           "pad: {} low and {} high pads for x {}, one for each dimension after the batch is needed",
-          low_.size(), high_.size(), y.to_string());
+          low_.size(), high_.size(), y);
   for (int d = 1; d < y.rank(); ++d) {
     const auto i = static_cast<size_t>(d - 1);
     require(low_[i] >= 0 && high_[i] >= 0, "pad: negative padding {},{}; use slice to cut",
@@ -115,38 +113,36 @@ std::vector<graph::ValueType> Pad::infer(graph::Types in) const {
   return {batched_as(y, in[0].desc.dtype)};
 }
 
-std::vector<graph::Value> Pad::grad(const graph::GradArgs& args) const {
+std::vector<Value> Pad::grad(const GradArgs& args) const {
   const Shape& x = args.graph.shape(args.node.in[0]);
   std::vector<SliceRange> ranges;
   for (size_t i = 0; i < low_.size(); ++i)
     ranges.push_back({low_[i], low_[i] + x[static_cast<int>(i) + 1], 1});
-  return {args.graph.append1(args.node.name + ".dx", std::make_shared<Slice>(std::move(ranges)),
-                             {args.dout[0]})};
+  return {args.append1(".dx", std::make_shared<Slice>(std::move(ranges)), {args.dout[0]})};
 }
 
 std::string Concat::attributes() const { return fmt::format("axis {}", axis_); }
 
-std::vector<graph::ValueType> Concat::infer(graph::Types in) const {
+std::vector<ValueType> Concat::infer(Types in) const {
   require(in.size() >= 2, "concat: {} inputs given, at least 2 expected", in.size());
   Shape y = in[0].desc.shape;
   require(in[0].batched && axis_ >= 1 && axis_ < y.rank(),
-          "concat: axis {} is not a dimension of {} after the batch", axis_,
-          in[0].desc.to_string());
+          "concat: axis {} is not a dimension of {} after the batch", axis_, in[0].desc);
   for (size_t i = 1; i < in.size(); ++i) {
     Shape other = in[i].desc.shape;
     require(other.rank() == y.rank() && in[i].desc.dtype == in[0].desc.dtype && in[i].batched,
-            "concat: {} and {} do not fit", in[0].desc.to_string(), in[i].desc.to_string());
+            "concat: {} and {} do not fit", in[0].desc, in[i].desc);
     const int64_t extent = std::exchange(other[axis_], y[axis_]);
-    require(other == y, "concat: {} and {} differ in more than axis {}", in[0].desc.to_string(),
-            in[i].desc.to_string(), axis_);
+    require(other == y, "concat: {} and {} differ in more than axis {}", in[0].desc, in[i].desc,
+            axis_);
     y[axis_] += extent;
   }
   return {batched_as(y, in[0].desc.dtype)};
 }
 
-std::vector<graph::Value> Concat::grad(const graph::GradArgs& args) const {
-  const graph::Node& node = args.node;
-  std::vector<graph::Value> din(node.in.size());
+std::vector<Value> Concat::grad(const GradArgs& args) const {
+  const Node& node = args.node;
+  std::vector<Value> din(node.in.size());
   int64_t start = 0;
   for (size_t i = 0; i < din.size(); ++i) {
     const Shape x = args.graph.shape(node.in[i]);
@@ -160,7 +156,7 @@ std::vector<graph::Value> Concat::grad(const graph::GradArgs& args) const {
   return din;
 }
 
-std::optional<graph::Reach> Concat::reach(graph::Types in, int axis, graph::Rows out) const {
+std::optional<Reach> Concat::reach(Types in, int axis, Rows out) const {
   if (axis_ != 1) return std::nullopt;
   return pointwise_reach(in, axis, out);
 }

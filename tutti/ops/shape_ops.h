@@ -9,13 +9,13 @@
 namespace tutti::ops {
 
 /// x [N, ...] -> y [N, sample...]: the same numbers in the same logical order.
-class Reshape : public NamedOp<"reshape", graph::Walk::per_sample> {
+class Reshape : public NamedOp<"reshape", Walk::per_sample> {
  public:
   explicit Reshape(Shape sample) : sample_(sample) {}
   const Shape& sample() const { return sample_; }  ///< without the batch dimension
   std::string attributes() const override { return sample_.to_string(); }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   Shape sample_;
@@ -29,26 +29,26 @@ struct SliceRange {
 
 /// y = x[:, ranges[0], ranges[1], ...]: one range for each dimension after the batch, 0 <= start <
 /// stop <= extent, step >= 1.
-class Slice : public NamedOp<"slice", graph::Walk::per_sample> {
+class Slice : public NamedOp<"slice", Walk::per_sample> {
  public:
   explicit Slice(std::vector<SliceRange> ranges) : ranges_(std::move(ranges)) {}
   const std::vector<SliceRange>& ranges() const { return ranges_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   std::vector<SliceRange> ranges_;
 };
 
 /// dy -> dx: zeros, but dx[:, ranges...] = dy.
-class SliceGrad : public NamedOp<"slice_grad", graph::Walk::per_sample> {
+class SliceGrad : public NamedOp<"slice_grad", Walk::per_sample> {
  public:
   SliceGrad(std::vector<SliceRange> ranges, Shape x_shape)
       : ranges_(std::move(ranges)), x_shape_(x_shape) {}
   const std::vector<SliceRange>& ranges() const { return ranges_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
 
  private:
   std::vector<SliceRange> ranges_;
@@ -56,15 +56,15 @@ class SliceGrad : public NamedOp<"slice_grad", graph::Walk::per_sample> {
 };
 
 /// y = x with low[i] before and high[i] elements after dimension i + 1, all equal to `value`.
-class Pad : public NamedOp<"pad", graph::Walk::per_sample> {
+class Pad : public NamedOp<"pad", Walk::per_sample> {
  public:
   Pad(std::vector<int64_t> low, std::vector<int64_t> high, float value = 0)
       : low_(std::move(low)), high_(std::move(high)), value_(value) {}
   const std::vector<int64_t>& low() const { return low_; }
   float value() const { return value_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   std::vector<int64_t> low_, high_;
@@ -72,14 +72,14 @@ class Pad : public NamedOp<"pad", graph::Walk::per_sample> {
 };
 
 /// Two or more tensors that differ in dimension `axis` (not 0) alone, one after the other.
-class Concat : public NamedOp<"concat", graph::Walk::per_sample> {
+class Concat : public NamedOp<"concat", Walk::per_sample> {
  public:
   explicit Concat(int axis = 1) : axis_(axis) {}
   int axis() const { return axis_; }
   std::string attributes() const override;
-  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::optional<Reach> reach(Types in, int axis, Rows out) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   int axis_;

@@ -8,11 +8,12 @@
 // ops/norm_update.h.
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti::ops {
 
 /// The base of all updates; `states` arrays follow w and g.
-class Update : public graph::Op {
+class Update : public Op {
  public:
   /// How the op uses the block sums of ops/norm_update.h: as one more input after the scalars, or
   /// as its only output.
@@ -26,11 +27,11 @@ class Update : public graph::Op {
     return kScalars + (sums_ == Sums::reads ? 1 : 0);
   }                                   ///< inputs before the first parameter's
   static constexpr int kScalars = 2;  ///< lr, gradient_scale
-  graph::Walk walk(graph::Types) const override { return graph::Walk::whole; }
+  Walk walk(Types) const override { return Walk::whole; }
   bool in_update() const override { return true; }
   /// With Sums::writes there is one output, which depends on the layouts of `in`: [blocks of all
   /// parameters in storage, 2].
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
   bool mutates(int input) const override {
     return input >= leading() && (input - leading()) % arity() != 1;
   }
@@ -38,6 +39,19 @@ class Update : public graph::Op {
  private:
   int states_;
   Sums sums_;
+};
+
+/// An update of this name with attributes a_, which print themselves: A::to_string().
+template <OpName kName, class A>
+class UpdateWith : public Update {
+ public:
+  UpdateWith(A attributes, int states, Sums sums = Sums::none)
+      : Update(states, sums), a_(attributes) {}
+  std::string_view name() const override { return kName.text; }
+  std::string attributes() const override { return a_.to_string(); }
+
+ protected:
+  A a_;
 };
 
 /// Stochastic gradient descent as in PyTorch's SGD with dampening 0; state: buf, if momentum > 0.
@@ -49,18 +63,13 @@ struct SgdAttributes {
   bool nesterov = false;
   double rate = 1;
   double clip = 0;
+  std::string to_string() const;
 };
 
-class SgdUpdate : public Update {
+class SgdUpdate : public UpdateWith<"sgd_update", SgdAttributes> {
  public:
-  explicit SgdUpdate(SgdAttributes attributes)
-      : Update(attributes.momentum != 0 ? 1 : 0), a_(attributes) {}
+  explicit SgdUpdate(SgdAttributes a) : UpdateWith(a, a.momentum != 0 ? 1 : 0) {}
   const SgdAttributes& sgd() const { return a_; }
-  std::string_view name() const override { return "sgd_update"; }
-  std::string attributes() const override;
-
- private:
-  SgdAttributes a_;
 };
 
 /// Adam (Kingma and Ba 2015), or with `decoupled` AdamW (Loshchilov and Hutter 2019), as in
@@ -73,17 +82,13 @@ struct AdamAttributes {
   bool decoupled = false;
   double rate = 1;
   double clip = 0;
+  std::string to_string() const;
 };
 
-class AdamUpdate : public Update {
+class AdamUpdate : public UpdateWith<"adam_update", AdamAttributes> {
  public:
-  explicit AdamUpdate(AdamAttributes attributes) : Update(2), a_(attributes) {}
+  explicit AdamUpdate(AdamAttributes a) : UpdateWith(a, 2) {}
   const AdamAttributes& adam() const { return a_; }
-  std::string_view name() const override { return "adam_update"; }
-  std::string attributes() const override;
-
- private:
-  AdamAttributes a_;
 };
 
 /// RMSprop (Hinton's lecture 6e, 2012) as in PyTorch without momentum, whose alpha is called rho,
@@ -93,17 +98,13 @@ struct RmspropAttributes {
   double rho = 0.9, eps = 1e-8, weight_decay = 0;
   double rate = 1;
   double clip = 0;
+  std::string to_string() const;
 };
 
-class RmspropUpdate : public Update {
+class RmspropUpdate : public UpdateWith<"rmsprop_update", RmspropAttributes> {
  public:
-  explicit RmspropUpdate(RmspropAttributes attributes) : Update(1), a_(attributes) {}
+  explicit RmspropUpdate(RmspropAttributes a) : UpdateWith(a, 1) {}
   const RmspropAttributes& rmsprop() const { return a_; }
-  std::string_view name() const override { return "rmsprop_update"; }
-  std::string attributes() const override;
-
- private:
-  RmspropAttributes a_;
 };
 
 /// A moving average of the weights (Polyak and Juditsky 1992), taken after their update; state: a.
@@ -112,20 +113,16 @@ class RmspropUpdate : public Update {
 struct WeightAverageAttributes {
   double decay = 0.999;
   int64_t from = 0;
+  std::string to_string() const;
 };
 
-class WeightAverage : public Update {
+class WeightAverage : public UpdateWith<"weight_average", WeightAverageAttributes> {
  public:
-  explicit WeightAverage(WeightAverageAttributes attributes) : Update(1), a_(attributes) {}
+  explicit WeightAverage(WeightAverageAttributes a) : UpdateWith(a, 1) {}
   const WeightAverageAttributes& average() const { return a_; }
-  std::string_view name() const override { return "weight_average"; }
-  std::string attributes() const override;
   bool mutates(int input) const override {
     return input >= leading() && (input - leading()) % arity() == 2;
   }
-
- private:
-  WeightAverageAttributes a_;
 };
 
 }  // namespace tutti::ops

@@ -9,12 +9,6 @@
 #include "tutti/plan/exchange_kind.h"
 
 namespace tutti::plan {
-graph::Walk walk_of(const graph::Graph& graph, const graph::Node& node) {
-  std::vector<graph::ValueType> types;
-  for (const graph::Value v : node.in) types.push_back(graph.type(v));
-  return node.op->walk(types);
-}
-
 namespace {
 
 // Start a new band where waiting for the network would cost more than one barrier: a large
@@ -72,7 +66,7 @@ void sink_cheap_nodes(const graph::Graph& graph, std::vector<int>& band_of,
   };
   const auto read_across = [&](graph::Value v) {
     return std::ranges::any_of(readers[static_cast<size_t>(v.id)], [&](int reader) {
-      return walk_of(graph, graph.nodes()[static_cast<size_t>(reader)]) == graph::Walk::across;
+      return graph.walk(graph.nodes()[static_cast<size_t>(reader)]) == graph::Walk::across;
     });
   };
   const auto first_of = [&](int band) -> const graph::Node& {
@@ -80,13 +74,10 @@ void sink_cheap_nodes(const graph::Graph& graph, std::vector<int>& band_of,
   };
   for (size_t n = graph.nodes().size(); n-- > 0;) {
     const graph::Node& node = graph.nodes()[n];
-    const graph::Walk walk = walk_of(graph, node);
+    const graph::Walk walk = graph.walk(node);
     if (band_of[n] < 0 || (walk != graph::Walk::per_sample && walk != graph::Walk::across))
       continue;
-    std::vector<graph::ValueType> in, out;
-    for (const graph::Value v : node.in) in.push_back(graph.type(v));
-    for (const graph::Value v : node.out) out.push_back(graph.type(v));
-    if (node.op->flop(in, out) > 0) continue;
+    if (graph.flop(node) > 0) continue;
     std::set<int> later;
     bool is_output = false;
     for (const graph::Value v : node.out) {
@@ -97,7 +88,7 @@ void sink_cheap_nodes(const graph::Graph& graph, std::vector<int>& band_of,
     if (is_output || later.size() != 1 || *later.begin() <= band_of[n]) continue;
     const int target = *later.begin();
     if (samples_of(graph, node) != samples_of(graph, first_of(target)) ||
-        walk_of(graph, first_of(target)) == graph::Walk::whole ||
+        graph.walk(first_of(target)) == graph::Walk::whole ||
         std::ranges::any_of(node.out, [&](graph::Value v) { return read_across(v); }))
       continue;
     const bool inputs_live = std::ranges::all_of(node.in, [&](graph::Value v) {
@@ -139,7 +130,7 @@ class BandCutter {
   /// Adds the next node; `n` is neither an update nor an exchange.
   void add(size_t n) {
     const graph::Node& node = graph_.nodes()[n];
-    const graph::Walk walk = walk_of(graph_, node);
+    const graph::Walk walk = graph_.walk(node);
     const bool whole = walk == graph::Walk::whole;
     const int64_t samples = samples_of(graph_, node);
     const bool ends_exchange = waits_for_exchange(node);

@@ -45,7 +45,4 @@ struct BandAgain {
 /// `again`. REQUIRES: `again` is sorted by `before`; `of` is no repetition itself.
 Schedule with_bands_again(const Schedule& schedule, std::span<const BandAgain> again);
 
-/// Returns how the node goes through the batch.
-graph::Walk walk_of(const graph::Graph& graph, const graph::Node& node);
-
 }  // namespace tutti::plan

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/ops/reorder.h"
 
 namespace tutti::plan {
@@ -52,12 +53,7 @@ TEST(Choices, AStaleOneSaysWhatTheRunLoses) {
   const auto candidates = two_candidates();
   const auto failure = [&](Choices::Of of) -> std::string {
     Choices stale = Choices::parse(problem_text(request()) + "\tgone\n", of);
-    try {
-      choose(request(), candidates, false, stale);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<ConfigError>("", [&] { choose(request(), candidates, false, stale); });
   };
   const auto says = [](const std::string& text, std::string_view part) {
     return text.find(part) != text.npos;
@@ -76,13 +72,8 @@ TEST(Choices, ARecordedKernelThatIsRefusedSaysWhy) {
   candidates.back().name = "third";
   candidates.back().refusal = "it needs more than there is";
   Choices choices = recorded("third");
-  try {
-    choose(request(), candidates, false, choices);
-    FAIL() << "it was refused";
-  } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find(": it needs more than there is"), std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(throws<ConfigError>({": it needs more than there is"},
+                                  [&] { choose(request(), candidates, false, choices); }));
 }
 
 TEST(Choices, WithoutMeasuringASlowKernelIsTakenLast) {

@@ -3,9 +3,7 @@
 namespace tutti::plan {
 
 ExchangeKind exchange_kind(const graph::Graph& graph, const graph::Node& node) {
-  std::vector<graph::ValueType> types;
-  for (const graph::Value v : node.in) types.push_back(graph.type(v));
-  if (node.op->walk(types) != graph::Walk::exchange) return ExchangeKind::none;
+  if (graph.walk(node) != graph::Walk::exchange) return ExchangeKind::none;
   if (!node.op->mutates(0)) return ExchangeKind::parts;
   if (!node.op->in_update()) return ExchangeKind::gradients;
   return graph[node.in.front()].role == graph::Role::parameter ? ExchangeKind::weights

@@ -22,8 +22,7 @@ std::string base_name(const Plan& plan, int base) {
 void print_operands(std::string& text, const Plan& plan, const std::vector<TensorDesc>& descs,
                     const std::vector<Place>& places) {
   for (size_t i = 0; i < places.size(); ++i)
-    text += fmt::format(" {}+{}[{}]", base_name(plan, places[i].base), places[i].offset,
-                        descs[i].to_string());
+    text += fmt::format(" {}+{}[{}]", base_name(plan, places[i].base), places[i].offset, descs[i]);
 }
 
 void print_step(std::string& text, const Plan& plan, const Step& step, bool with_refusals) {

@@ -103,7 +103,7 @@ class Recomputing {
   /// Whether the node is a pure function of values that no pass changes, and only bands read its
   /// results.
   bool may_run_again(const graph::Node& n) const {
-    const graph::Walk walk = walk_of(graph_, n);
+    const graph::Walk walk = graph_.walk(n);
     if (walk == graph::Walk::reduce || walk == graph::Walk::exchange) return false;
     for (const graph::Value v : n.in)
       if (const graph::Role role = graph_[v].role;
@@ -120,10 +120,7 @@ class Recomputing {
 
   Maker maker_of(const graph::Node& n) const {
     Maker made{.again = may_run_again(n)};
-    std::vector<graph::ValueType> in, out;
-    for (const graph::Value v : n.in) in.push_back(graph_.type(v));
-    for (const graph::Value v : n.out) out.push_back(graph_.type(v));
-    made.cost = made.flop = n.op->flop(in, out);
+    made.cost = made.flop = graph_.flop(n);
     std::set<int> bands{schedule_.band_of[static_cast<size_t>(&n - graph_.nodes().data())]};
     for (const graph::Value v : n.out) {
       if (!stored_[v]) continue;

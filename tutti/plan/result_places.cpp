@@ -102,7 +102,7 @@ Uses uses_without_bands(const graph::Graph& graph, const Schedule& schedule) {
         uses.leaves_band[v] = 1;
     for (const int n : band.nodes)
       if (const graph::Node& node = graph.nodes()[static_cast<size_t>(n)];
-          walk_of(graph, node) == graph::Walk::across)
+          graph.walk(node) == graph::Walk::across)
         share_until(node, static_cast<int>(b));
     // An input of an exchange is read until the exchange is waited for.
     for (const int e : band.waits)

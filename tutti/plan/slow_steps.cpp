@@ -7,11 +7,7 @@
 namespace tutti::plan {
 
 double flop_of(const Plan& plan, const Step& step) {
-  const graph::Node& node = plan.graph.nodes()[static_cast<size_t>(step.node)];
-  std::vector<graph::ValueType> in, out;
-  for (const graph::Value v : node.in) in.push_back(plan.graph.type(v));
-  for (const graph::Value v : node.out) out.push_back(plan.graph.type(v));
-  return node.op->flop(in, out);
+  return plan.graph.flop(plan.graph.nodes()[static_cast<size_t>(step.node)]);
 }
 
 std::vector<const Step*> slow_steps(const Plan& plan) {

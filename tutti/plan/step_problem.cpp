@@ -11,7 +11,7 @@ Step step_of(const graph::Graph& graph, const graph::PerValue<TensorDesc>& descs
   step.samples = band ? band->samples : 0;
   step.node = n;
   step.name = node.name;
-  step.walk = walk_of(graph, node);
+  step.walk = graph.walk(node);
   step.request.op = node.op.get();
   const auto add = [&](graph::Value v, bool whole, std::vector<TensorDesc>& list,
                        std::vector<bool>& batched) {

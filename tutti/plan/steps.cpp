@@ -134,7 +134,7 @@ StepList make_steps(const Plan& plan, const Schedule& schedule, KernelChooser& c
     }
   }
   for (const int n : schedule.updates)
-    if (walk_of(plan.graph, plan.graph.nodes()[static_cast<size_t>(n)]) != graph::Walk::exchange)
+    if (plan.graph.walk(plan.graph.nodes()[static_cast<size_t>(n)]) != graph::Walk::exchange)
       list.updates.push_back(maker.make(n, nullptr));
   maker.take_packs(list);
   sum_memory(list);

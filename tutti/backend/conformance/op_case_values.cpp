@@ -88,12 +88,12 @@ void shape_case(CaseLine& line, OpCase& made) {
 void interaction_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   const Shape& x = line.x;
-  const bool itself = line.has("itself");
+  const ops::InteractionAttributes a{x[2], line.has("itself")};
   if (line.op == "interaction") {
-    made.problem.op = std::make_shared<ops::Interaction>(x[2], itself);
+    made.problem.op = std::make_shared<ops::Interaction>(a);
   } else {
-    made.problem.op = std::make_shared<ops::InteractionGrad>(x[2], itself);
-    in.batched({x[0], ops::FeaturePairs{x[1], itself}.count()}, line.dtype);
+    made.problem.op = std::make_shared<ops::InteractionGrad>(a);
+    in.batched({x[0], ops::FeaturePairs{x[1], a.itself}.count()}, line.dtype);
   }
   in.batched({x[0], x[1] * x[2]}, line.dtype);
 }

@@ -5,7 +5,8 @@
 namespace tutti::backend {
 namespace {
 
-void multiply_pairs(const RuleCall& call, int64_t width, bool itself) {
+void multiply_pairs(const ops::Interaction& op, const RuleCall& call) {
+  const auto [width, itself] = op.interaction();
   const PlainTensor& x = call.in[0];
   PlainTensor& y = call.out[0];
   const ops::FeaturePairs pairs{x.shape()[1] / width, itself};
@@ -19,7 +20,8 @@ void multiply_pairs(const RuleCall& call, int64_t width, bool itself) {
       }
 }
 
-void give_pairs_back(const RuleCall& call, int64_t width, bool itself) {
+void give_pairs_back(const ops::InteractionGrad& op, const RuleCall& call) {
+  const auto [width, itself] = op.interaction();
   const PlainTensor &dy = call.in[0], &x = call.in[1];
   PlainTensor& dx = call.out[0];
   const ops::FeaturePairs pairs{x.shape()[1] / width, itself};
@@ -39,12 +41,8 @@ void give_pairs_back(const RuleCall& call, int64_t width, bool itself) {
 }  // namespace
 
 void register_interaction_rules(RuleTable& table) {
-  table.add<ops::Interaction>([](const ops::Interaction& op, const RuleCall& c) {
-    multiply_pairs(c, op.width(), op.itself());
-  });
-  table.add<ops::InteractionGrad>([](const ops::InteractionGrad& op, const RuleCall& c) {
-    give_pairs_back(c, op.width(), op.itself());
-  });
+  table.add<ops::Interaction>(multiply_pairs);
+  table.add<ops::InteractionGrad>(give_pairs_back);
 }
 
 }  // namespace tutti::backend

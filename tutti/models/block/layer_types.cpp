@@ -234,8 +234,10 @@ graph::Value interaction_layer(LayerPlace& place) {
                       place.name, first.to_string(), x.to_string()));
   }
   const graph::Value row = ops::concat(place.graph, place.name + ".concat", in);
-  return place.graph.append1(
-      place.name, std::make_shared<ops::Interaction>(first[1], place.flag("itself", false)), {row});
+  return place.graph.append1(place.name,
+                             std::make_shared<ops::Interaction>(
+                                 ops::InteractionAttributes{first[1], place.flag("itself", false)}),
+                             {row});
 }
 
 std::vector<LayerType> all_types() {

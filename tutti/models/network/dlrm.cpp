@@ -83,8 +83,9 @@ graph::Value dlrm_logit(graph::Graph& graph, graph::Value numbers, graph::Value 
     features.push_back(ops::convert(graph, fmt::format("emb_l.{}.convert", t), found[t], dtype));
   graph::Value met = ops::concat(graph, "features.concat", features);
   if (spec.interaction == FeatureInteraction::dot) {
-    const graph::Value pairs =
-        graph.append1("interaction", std::make_shared<ops::Interaction>(spec.width), {met});
+    const graph::Value pairs = graph.append1(
+        "interaction", std::make_shared<ops::Interaction>(ops::InteractionAttributes{spec.width}),
+        {met});
     met = ops::concat(graph, "top_l.input", {features.front(), pairs});
   }
   return perceptron(graph, "top_l", met, then(spec.top, 1), false);

@@ -21,7 +21,7 @@ struct NormFlags {
 };
 
 /// Returns `op` if it is a batch norm, for training or evaluation, without ReLU; else null.
-const graph::Op* plain_norm(const graph::Op* op) {
+const Op* plain_norm(const Op* op) {
   if (const auto* apply = dynamic_cast<const BatchNormApply*>(op))
     return apply->relu() ? nullptr : op;
   if (const auto* inference = dynamic_cast<const BatchNormInference*>(op))
@@ -30,32 +30,31 @@ const graph::Op* plain_norm(const graph::Op* op) {
 }
 
 /// True for batch norms of training and of evaluation.
-bool is_norm(const graph::Op* op) {
+bool is_norm(const Op* op) {
   return dynamic_cast<const BatchNormApply*>(op) || dynamic_cast<const BatchNormInference*>(op);
 }
 
-bool has_residual(const graph::Op* op) {
+bool has_residual(const Op* op) {
   if (const auto* apply = dynamic_cast<const BatchNormApply*>(op)) return apply->residual();
   return dynamic_cast<const BatchNormInference&>(*op).residual();
 }
 
 /// Returns the same batch norm with other flags.
-graph::OpPtr with_flags(const graph::Op* op, NormFlags flags) {
+OpPtr with_flags(const Op* op, NormFlags flags) {
   if (const auto* inference = dynamic_cast<const BatchNormInference*>(op))
     return std::make_shared<BatchNormInference>(flags.relu, flags.residual, inference->epsilon());
   return std::make_shared<BatchNormApply>(flags.relu, flags.residual);
 }
 
 /// Returns the batch norm that makes v and can take more work, or null.
-const graph::Node* open_norm(const Rewriter& rewriter, graph::Value v) {
-  const graph::Node* node = rewriter.only_read_here<graph::Op>(v);
+const Node* open_norm(const Rewriter& rewriter, Value v) {
+  const Node* node = rewriter.only_read_here<Op>(v);
   return node && plain_norm(node->op.get()) ? node : nullptr;
 }
 
 /// Fuses an activation into a convolution; false if none makes its argument.
-bool fuse_into_conv(Rewriter& rewriter, const graph::Node& node,
-                    const ActivationAttributes& activation) {
-  const graph::Node* conv = rewriter.only_read_here<Conv>(node.in[0]);
+bool fuse_into_conv(Rewriter& rewriter, const Node& node, const ActivationAttributes& activation) {
+  const Node* conv = rewriter.only_read_here<Conv>(node.in[0]);
   if (!conv || !activation.known_from_result()) return false;
   const auto& op = dynamic_cast<const Conv&>(*conv->op);
   if (op.activation()) return true;
@@ -66,21 +65,21 @@ bool fuse_into_conv(Rewriter& rewriter, const graph::Node& node,
 }
 
 /// Fuses a ReLU into a batch norm, with or without an addition between them.
-void fuse_relu(Rewriter& rewriter, const graph::Node& relu) {
-  const graph::Value x = relu.in[0];
-  if (const graph::Node* norm = open_norm(rewriter, x)) {
+void fuse_relu(Rewriter& rewriter, const Node& relu) {
+  const Value x = relu.in[0];
+  if (const Node* norm = open_norm(rewriter, x)) {
     rewriter.replace(
         relu,
         {norm->name, with_flags(norm->op.get(), {true, has_residual(norm->op.get())}), norm->in});
     rewriter.drop(*norm);
     return;
   }
-  const graph::Node* sum = rewriter.only_read_here<Add>(x);
+  const Node* sum = rewriter.only_read_here<Add>(x);
   if (!sum) return;
   for (size_t i = 0; i < 2; ++i) {
-    const graph::Node* norm = open_norm(rewriter, sum->in[i]);
+    const Node* norm = open_norm(rewriter, sum->in[i]);
     if (!norm || has_residual(norm->op.get())) continue;
-    std::vector<graph::Value> in = norm->in;
+    std::vector<Value> in = norm->in;
     in.push_back(sum->in[1 - i]);
     rewriter.replace(relu, {norm->name, with_flags(norm->op.get(), {true, true}), std::move(in)});
     rewriter.drop(*norm);
@@ -91,12 +90,12 @@ void fuse_relu(Rewriter& rewriter, const graph::Node& relu) {
 
 /// Moves a maximum before the activation that it reads, if this never falls: the result is the
 /// same, fewer elements are activated, and backward needs no others.
-Rewritten take_maxima_first(const graph::Graph& graph) {
+Rewritten take_maxima_first(const Graph& graph) {
   Rewriter rewriter(graph);
-  for (const graph::Node& node : graph.nodes()) {
+  for (const Node& node : graph.nodes()) {
     const auto* pool = dynamic_cast<const Pool*>(node.op.get());
     if (!pool || pool->pool().kind != PoolKind::max) continue;
-    const graph::Node* rising = rewriter.only_read_here<Activation>(node.in[0]);
+    const Node* rising = rewriter.only_read_here<Activation>(node.in[0]);
     if (!rising || !dynamic_cast<const Activation&>(*rising->op).activation().never_falls())
       continue;
     rewriter.replace(*rising, {node.name, node.op, rising->in});
@@ -105,9 +104,9 @@ Rewritten take_maxima_first(const graph::Graph& graph) {
   return rewriter.build();
 }
 
-Rewritten fuse_activations(const graph::Graph& graph) {
+Rewritten fuse_activations(const Graph& graph) {
   Rewriter rewriter(graph);
-  for (const graph::Node& node : graph.nodes()) {
+  for (const Node& node : graph.nodes()) {
     const auto* activation = dynamic_cast<const Activation*>(node.op.get());
     if (!activation || fuse_into_conv(rewriter, node, activation->activation())) continue;
     if (activation->activation().kind == ActivationKind::relu) fuse_relu(rewriter, node);
@@ -118,14 +117,14 @@ Rewritten fuse_activations(const graph::Graph& graph) {
 }  // namespace
 
 Rewritten in_turn(const Rewritten& first, Rewritten second) {
-  std::vector<graph::Value> of;
-  for (const graph::Value v : first.of)
-    of.push_back(v.valid() ? second.of[static_cast<size_t>(v.id)] : graph::Value{});
+  std::vector<Value> of;
+  for (const Value v : first.of)
+    of.push_back(v.valid() ? second.of[static_cast<size_t>(v.id)] : Value{});
   second.of = std::move(of);
   return second;
 }
 
-Rewritten fuse_forward(const graph::Graph& graph) {
+Rewritten fuse_forward(const Graph& graph) {
   const Rewritten first = take_maxima_first(graph);
   return in_turn(first, fuse_activations(first.graph));
 }
@@ -133,7 +132,7 @@ Rewritten fuse_forward(const graph::Graph& graph) {
 namespace {
 
 /// A convolution of each channel by itself does few operations for a number that it reads.
-bool is_depthwise(const graph::Graph& graph, const graph::Node& node) {
+bool is_depthwise(const Graph& graph, const Node& node) {
   const auto* conv = dynamic_cast<const Conv*>(node.op.get());
   if (!conv) return false;
   const Shape& weight = graph.shape(node.in[1]);
@@ -142,23 +141,23 @@ bool is_depthwise(const graph::Graph& graph, const graph::Node& node) {
 
 /// True for an op that makes each position's result from that position of its input, which its
 /// gradient reads, too.
-bool is_pointwise(const graph::Op* op) {
+bool is_pointwise(const Op* op) {
   if (const auto* activation = dynamic_cast<const Activation*>(op))
     return !activation->activation().known_from_result();
   return dynamic_cast<const LayerNorm*>(op) != nullptr;
 }
 
 /// Joins two sums of rows that are added: rows from other ranks are added beside this rank's own.
-bool fold_rows(Rewriter& rewriter, const graph::Node& node) {
+bool fold_rows(Rewriter& rewriter, const Node& node) {
   if (!dynamic_cast<const Add*>(node.op.get())) return false;
-  const graph::Node* a = rewriter.only_read_here<AddRows>(node.in[0]);
-  const graph::Node* b = rewriter.only_read_here<AddRows>(node.in[1]);
+  const Node* a = rewriter.only_read_here<AddRows>(node.in[0]);
+  const Node* b = rewriter.only_read_here<AddRows>(node.in[1]);
   if (!a || !b || a == b) return false;
   AddRows::Sum sum = dynamic_cast<const AddRows&>(*a->op).sum();
   const AddRows::Sum& more = dynamic_cast<const AddRows&>(*b->op).sum();
   if (sum.dim != more.dim || sum.slabs != more.slabs || sum.rows != more.rows) return false;
   sum.windows.insert(sum.windows.end(), more.windows.begin(), more.windows.end());
-  std::vector<graph::Value> in = a->in;
+  std::vector<Value> in = a->in;
   in.insert(in.end(), b->in.begin(), b->in.end());
   rewriter.replace(node, {a->name, std::make_shared<AddRows>(std::move(sum)), std::move(in)});
   rewriter.drop(*a);
@@ -168,32 +167,31 @@ bool fold_rows(Rewriter& rewriter, const graph::Node& node) {
 
 }  // namespace
 
-Rewritten fold_row_sums(const graph::Graph& graph) {
+Rewritten fold_row_sums(const Graph& graph) {
   Rewritten all{graph, {}};
   for (size_t i = 0; i < graph.values().size(); ++i)
-    all.of.push_back(graph::Value{static_cast<int32_t>(i)});
+    all.of.push_back(Value{static_cast<int32_t>(i)});
   for (bool changed = true; changed;) {  // three sums take two passes, each of which joins two
     Rewriter rewriter(all.graph);
     changed = false;
-    for (const graph::Node& node : all.graph.nodes())
-      changed = fold_rows(rewriter, node) || changed;
+    for (const Node& node : all.graph.nodes()) changed = fold_rows(rewriter, node) || changed;
     if (!changed) break;
     Rewritten next = rewriter.build();
-    for (graph::Value& v : all.of)
+    for (Value& v : all.of)
       if (v.valid()) v = next.of[static_cast<size_t>(v.id)];
     all.graph = std::move(next.graph);
   }
   return all;
 }
 
-Rewritten fold_residual_sums(const graph::Graph& graph) {
+Rewritten fold_residual_sums(const Graph& graph) {
   Rewriter rewriter(graph);
-  for (const graph::Node& node : graph.nodes()) {
+  for (const Node& node : graph.nodes()) {
     const auto* reduce = dynamic_cast<const BatchNormGradReduce*>(node.op.get());
     if (!reduce || reduce->two()) continue;
-    const graph::Node* sum = rewriter.only_read_here<Add>(node.in[0]);
+    const Node* sum = rewriter.only_read_here<Add>(node.in[0]);
     if (!sum) continue;
-    std::vector<graph::Value> in = node.in;
+    std::vector<Value> in = node.in;
     in[0] = sum->in[0];
     in.push_back(sum->in[1]);
     rewriter.replace(
@@ -205,16 +203,16 @@ Rewritten fold_residual_sums(const graph::Graph& graph) {
   return rewriter.build();
 }
 
-Rewritten fold_lookup_sums(const graph::Graph& graph) {
+Rewritten fold_lookup_sums(const Graph& graph) {
   Rewriter rewriter(graph);
-  for (const graph::Node& node : graph.nodes()) {
+  for (const Node& node : graph.nodes()) {
     if (!dynamic_cast<const Add*>(node.op.get())) continue;
     for (size_t i = 0; i < 2; ++i) {
-      const graph::Node* lookup = rewriter.only_read_here<LookupGrad>(node.in[i]);
+      const Node* lookup = rewriter.only_read_here<LookupGrad>(node.in[i]);
       if (!lookup) continue;
       const auto& op = dynamic_cast<const LookupGrad&>(*lookup->op);
       if (op.adds()) continue;
-      std::vector<graph::Value> in = lookup->in;
+      std::vector<Value> in = lookup->in;
       in.push_back(node.in[1 - i]);
       rewriter.replace(node,
                        {lookup->name, std::make_shared<LookupGrad>(op.w_shape(), true, op.first()),
@@ -226,24 +224,24 @@ Rewritten fold_lookup_sums(const graph::Graph& graph) {
   return rewriter.build();
 }
 
-Rewritten drop_copies(const graph::Graph& graph) {
+Rewritten drop_copies(const Graph& graph) {
   Rewriter rewriter(graph);
-  for (const graph::Node& node : graph.nodes())
+  for (const Node& node : graph.nodes())
     if (const auto* rule = dynamic_cast<const RuleOnly*>(node.op.get())) rewriter.skip(node, *rule);
   return rewriter.build();
 }
 
-Rewritten recompute_activations(const graph::Graph& graph, size_t first_backward) {
+Rewritten recompute_activations(const Graph& graph, size_t first_backward) {
   std::vector<int> forward_readers(graph.values().size()), backward_readers(graph.values().size());
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     if (n < first_backward && graph.nodes()[n].op->gives_to_others())
       continue;  // halos are kept, the rows that they come from are not
-    for (const graph::Value v : graph.nodes()[n].in)
+    for (const Value v : graph.nodes()[n].in)
       ++(n < first_backward ? forward_readers : backward_readers)[static_cast<size_t>(v.id)];
   }
   Rewriter rewriter(graph);
   for (size_t n = first_backward; n-- > 0;) {
-    const graph::Node& node = graph.nodes()[n];
+    const Node& node = graph.nodes()[n];
     if (node.out.empty()) continue;
     const auto z = static_cast<size_t>(node.out[0].id);
     if (backward_readers[z] == 0) continue;
@@ -252,7 +250,7 @@ Rewritten recompute_activations(const graph::Graph& graph, size_t first_backward
                        is_depthwise(graph, node) || is_pointwise(node.op.get());
     if (!rows && (!cheap || forward_readers[z] != 1)) continue;
     rewriter.repeat(node, first_backward);
-    for (const graph::Value v : node.in) ++backward_readers[static_cast<size_t>(v.id)];
+    for (const Value v : node.in) ++backward_readers[static_cast<size_t>(v.id)];
   }
   return rewriter.build();
 }

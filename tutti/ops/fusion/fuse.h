@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "tutti/graph/graph.h"
+#include "tutti/ops/named_op.h"
 
 namespace tutti::ops {
 
 struct Rewritten {
-  graph::Graph graph;
-  std::vector<graph::Value>
+  Graph graph;
+  std::vector<Value>
       of;  ///< for each value id of the old graph, the value in the new one; invalid if it is gone
 };
 
@@ -22,27 +23,27 @@ Rewritten in_turn(const Rewritten& first, Rewritten second);
 /// activation (unless the activation's gradient needs its argument), and takes a maximum over
 /// windows before the activation that it reads. Does so only where nothing else reads the
 /// intermediate results and they are no outputs.
-Rewritten fuse_forward(const graph::Graph& graph);
+Rewritten fuse_forward(const Graph& graph);
 
 /// Run before differentiate. Makes one op (ops/sequence/token_head.h) of the output layer of a
 /// large vocabulary and its loss, where nothing else but TokenHits reads the logits. `trained`:
 /// parameters whose gradients are wanted; none: an evaluation.
-Rewritten fuse_heads(const graph::Graph& graph, std::span<const graph::Value> trained);
+Rewritten fuse_heads(const Graph& graph, std::span<const Value> trained);
 
 /// Run after differentiate. A batch norm's backward reduction that reads the sum of two gradients
 /// adds them itself.
-Rewritten fold_residual_sums(const graph::Graph& graph);
+Rewritten fold_residual_sums(const Graph& graph);
 
 /// Run after differentiate. Joins sums of rows (AddRows) that are added to each other.
-Rewritten fold_row_sums(const graph::Graph& graph);
+Rewritten fold_row_sums(const Graph& graph);
 
 /// Run after differentiate, for a weight that a Lookup and other ops read: the Lookup's gradient
 /// adds the rest of the weight's gradient in the rest's own memory.
-Rewritten fold_lookup_sums(const graph::Graph& graph);
+Rewritten fold_lookup_sums(const Graph& graph);
 
 /// Drops the nodes that only differentiate needs (RuleOnly, ops/rank_sums.h); the inputs that their
 /// results equal are read in their place.
-Rewritten drop_copies(const graph::Graph& graph);
+Rewritten drop_copies(const Graph& graph);
 
 /// Run after differentiate, whose first node is number `first_backward`. A batch norm (without
 /// residual) that one op reads forward is computed again where backward needs it, from the
@@ -51,7 +52,7 @@ Rewritten drop_copies(const graph::Graph& graph);
 /// that one op reads, which take a few operations a number; with norms of positions and activations
 /// like GELU, whose arguments are kept anyway; and with slabs' rows (GatherRows), together with the
 /// batch norm that they are rows of.
-Rewritten recompute_activations(const graph::Graph& graph, size_t first_backward);
+Rewritten recompute_activations(const Graph& graph, size_t first_backward);
 
 /// Run after differentiate, for a team of that many threads. Work that divides badly by samples is
 /// done by the team as a whole (Walk::whole). Attention of fewer samples than keep the threads busy
@@ -59,6 +60,6 @@ Rewritten recompute_activations(const graph::Graph& graph, size_t first_backward
 /// dimension is shared by outputs: shared by samples, each thread would have a copy of it, or of
 /// its Winograd points, to add to the others' copies. With three taps a single thread gains, too:
 /// it keeps the points of a few outputs at a time.
-Rewritten share_in_team(const graph::Graph& graph, int threads);
+Rewritten share_in_team(const Graph& graph, int threads);
 
 }  // namespace tutti::ops

@@ -13,17 +13,17 @@ namespace tutti::ops {
 namespace {
 
 struct HeadGraph {
-  graph::Graph graph;
-  graph::Value body, weight, logits, loss, judged;
+  Graph graph;
+  Value body, weight, logits, loss, judged;
 };
 
 HeadGraph head_of(int64_t vocabulary, bool judged) {
   HeadGraph made;
-  graph::Graph& g = made.graph;
-  const graph::Value x = g.input("x", {DType::f32, {2, 8, 5}, {}}),
-                     labels = g.input("labels", {DType::i32, {2, 5}, {}});
-  made.weight = g.parameter("w", {vocabulary, 8, 1}, {graph::Init::Kind::zeros});
-  made.body = g.parameter("v", {8, 8, 1}, {graph::Init::Kind::zeros});
+  Graph& g = made.graph;
+  const Value x = g.input("x", {DType::f32, {2, 8, 5}, {}}),
+              labels = g.input("labels", {DType::i32, {2, 5}, {}});
+  made.weight = g.parameter("w", {vocabulary, 8, 1}, {Init::Kind::zeros});
+  made.body = g.parameter("v", {8, 8, 1}, {Init::Kind::zeros});
   made.logits = linear_by(g, "head", linear_by(g, "body", x, made.body), made.weight);
   const TokenLosses losses =
       token_loss(g, "loss", made.logits, count_tokens(g, "count", labels, vocabulary), {});
@@ -34,9 +34,9 @@ HeadGraph head_of(int64_t vocabulary, bool judged) {
   return made;
 }
 
-const graph::Node* fused_head(const graph::Graph& graph) {
+const Node* fused_head(const Graph& graph) {
   const auto at = std::ranges::find(graph.nodes(), "token_head",
-                                    [](const graph::Node& node) { return node.op->name(); });
+                                    [](const Node& node) { return node.op->name(); });
   return at == graph.nodes().end() ? nullptr : &*at;
 }
 
@@ -44,9 +44,9 @@ const graph::Node* fused_head(const graph::Graph& graph) {
 
 TEST(FuseHeads, TrainingMakesBothGradients) {
   const HeadGraph made = head_of(5000, false);
-  const graph::Value trained[] = {made.body, made.weight};
+  const Value trained[] = {made.body, made.weight};
   const Rewritten fused = fuse_heads(made.graph, trained);
-  const graph::Node* const head = fused_head(fused.graph);
+  const Node* const head = fused_head(fused.graph);
   ASSERT_NE(head, nullptr);
   EXPECT_EQ(fused.graph.nodes().size(), 3u) << "the body and the count of labels are the others";
   EXPECT_EQ(fused.of[static_cast<size_t>(made.loss.id)], head->out[0]);
@@ -67,13 +67,12 @@ TEST(FuseHeads, WhatNobodyWantsIsNotMade) {
 TEST(FuseHeads, EvaluationJudgesTheSameLogits) {
   const HeadGraph made = head_of(5000, true);
   const Rewritten fused = fuse_heads(made.graph, {});
-  const graph::Node* const head = fused_head(fused.graph);
+  const Node* const head = fused_head(fused.graph);
   ASSERT_NE(head, nullptr);
   ASSERT_EQ(head->out.size(), 3u);
-  const graph::Value judged = fused.of[static_cast<size_t>(made.judged.id)];
-  const graph::Node& concat =
-      fused.graph.nodes()[static_cast<size_t>(fused.graph[judged].producer)];
-  EXPECT_EQ(concat.in, (std::vector<graph::Value>{head->out[1], head->out[2]}));
+  const Value judged = fused.of[static_cast<size_t>(made.judged.id)];
+  const Node& concat = fused.graph.nodes()[static_cast<size_t>(fused.graph[judged].producer)];
+  EXPECT_EQ(concat.in, (std::vector<Value>{head->out[1], head->out[2]}));
 }
 
 TEST(FuseHeads, WhatElseReadsLogitsKeepsThem) {

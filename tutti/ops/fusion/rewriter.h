@@ -16,139 +16,136 @@ namespace tutti::ops {
 /// The node to append in place of another, in terms of the old graph's values.
 struct Replacement {
   std::string name;
-  graph::OpPtr op;
-  std::vector<graph::Value> in;
-  std::vector<graph::Value> also =
-      {};  ///< old values that the results after the node's own replace
+  OpPtr op;
+  std::vector<Value> in;
+  std::vector<Value> also = {};  ///< old values that the results after the node's own replace
 };
 
 /// Copies a graph node by node, leaving out some nodes and replacing others.
 class Rewriter {
  public:
-  explicit Rewriter(const graph::Graph& old)
+  explicit Rewriter(const Graph& old)
       : old_(old), drop_(old.nodes().size()), replace_(old.nodes().size()),
         repeat_from_(old.nodes().size()) {
     readers_.resize(old.values().size());
-    for (const graph::Node& node : old.nodes())
-      for (const graph::Value v : node.in) ++readers_[static_cast<size_t>(v.id)];
-    for (const graph::Value v : old.outputs()) ++readers_[static_cast<size_t>(v.id)];
+    for (const Node& node : old.nodes())
+      for (const Value v : node.in) ++readers_[static_cast<size_t>(v.id)];
+    for (const Value v : old.outputs()) ++readers_[static_cast<size_t>(v.id)];
   }
 
   /// Returns the node that makes v, if v is read in one place only and the node has an op of type
   /// T; else null.
   template <class T>
-  const graph::Node* only_read_here(graph::Value v) const {
+  const Node* only_read_here(Value v) const {
     const graph::ValueInfo& info = old_[v];
     if (info.producer < 0 || readers_[static_cast<size_t>(v.id)] != 1 ||
-        info.role != graph::Role::result || drop_[static_cast<size_t>(info.producer)])
+        info.role != Role::result || drop_[static_cast<size_t>(info.producer)])
       return nullptr;
-    const graph::Node& node = old_.nodes()[static_cast<size_t>(info.producer)];
+    const Node& node = old_.nodes()[static_cast<size_t>(info.producer)];
     return dynamic_cast<const T*>(node.op.get()) ? &node : nullptr;
   }
 
   /// Returns how often v is read; being an output counts once.
-  int readers(graph::Value v) const { return readers_[static_cast<size_t>(v.id)]; }
+  int readers(Value v) const { return readers_[static_cast<size_t>(v.id)]; }
 
-  void drop(const graph::Node& node) { drop_[index_of(node)] = true; }
+  void drop(const Node& node) { drop_[index_of(node)] = true; }
   /// Drops the node; its inputs are read in place of its results.
-  void skip(const graph::Node& node, const RuleOnly& rule) {
+  void skip(const Node& node, const RuleOnly& rule) {
     drop(node);
     for (size_t i = 0; i < node.out.size(); ++i)
       same_as_[node.out[i].id] = node.in[static_cast<size_t>(rule.same_as(static_cast<int>(i)))];
   }
   /// Nodes from index `from` on read a second copy of the node's result, made just before the
   /// first of them.
-  void repeat(const graph::Node& node, size_t from) { repeat_from_[index_of(node)] = from; }
-  void replace(const graph::Node& node, Replacement replacement) {
+  void repeat(const Node& node, size_t from) { repeat_from_[index_of(node)] = from; }
+  void replace(const Node& node, Replacement replacement) {
     replace_[index_of(node)] = std::move(replacement);
   }
 
   Rewritten build() {
     result_.of.resize(old_.values().size());
     for (size_t n = 0; n < old_.nodes().size(); ++n) {
-      const graph::Node& node = old_.nodes()[n];
+      const Node& node = old_.nodes()[n];
       copy_bound(last_bound_before(node));
-      for (const graph::Value v : node.out)
+      for (const Value v : node.out)
         if (const auto same = same_as_.find(v.id); same != same_as_.end())
           of(v) = read(same->second, n);
       if (drop_[n]) continue;
       const Replacement& other = replace_[n];
-      std::vector<graph::Value> in;
-      for (const graph::Value v : other.op ? other.in : node.in) in.push_back(read(v, n));
-      const std::vector<graph::Value> out = result_.graph.append(other.op ? other.name : node.name,
-                                                                 other.op ? other.op : node.op, in);
+      std::vector<Value> in;
+      for (const Value v : other.op ? other.in : node.in) in.push_back(read(v, n));
+      const std::vector<Value> out = result_.graph.append(other.op ? other.name : node.name,
+                                                          other.op ? other.op : node.op, in);
       CHECK(other.op || out.size() == node.out.size(), "rewriting '{}'", node.name);
       for (size_t i = 0; i < std::min(out.size(), node.out.size()); ++i) of(node.out[i]) = out[i];
       for (size_t i = 0; i < other.also.size(); ++i) of(other.also[i]) = out[node.out.size() + i];
     }
     copy_bound(static_cast<int32_t>(old_.values().size()));
-    for (const graph::Value v : old_.with_role(graph::Role::gradient))
+    for (const Value v : old_.with_role(Role::gradient))
       result_.graph.mark_gradient(of(v), of(old_[v].of));
-    for (const graph::Value v : old_.outputs()) result_.graph.mark_output(of(v));
+    for (const Value v : old_.outputs()) result_.graph.mark_output(of(v));
     return std::move(result_);
   }
 
  private:
   /// Returns the value that node n reads for the old value v.
-  graph::Value read(graph::Value v, size_t n) {
+  Value read(Value v, size_t n) {
     const int producer = old_[v].producer;
     if (producer < 0 || repeat_from_[static_cast<size_t>(producer)] == 0 ||
         n < repeat_from_[static_cast<size_t>(producer)])
       return of(v);
     if (!again_.contains(v.id)) {
-      const graph::Node& node = old_.nodes()[static_cast<size_t>(producer)];
-      std::vector<graph::Value> in;
-      for (const graph::Value x : node.in) in.push_back(read(x, n));
-      again_[v.id] = result_.graph.append(node.name + " again", node.op, in).front();
+      const Node& node = old_.nodes()[static_cast<size_t>(producer)];
+      std::vector<Value> in;
+      for (const Value x : node.in) in.push_back(read(x, n));
+      again_[v.id] = result_.graph.append1(node.name + " again", node.op, in);
     }
     return again_.at(v.id);
   }
 
-  size_t index_of(const graph::Node& node) const {
+  size_t index_of(const Node& node) const {
     return static_cast<size_t>(&node - old_.nodes().data());
   }
-  graph::Value& of(graph::Value v) { return result_.of[static_cast<size_t>(v.id)]; }
+  Value& of(Value v) { return result_.of[static_cast<size_t>(v.id)]; }
 
   /// The end of the values to copy before `node`. Values that the caller binds keep their place
   /// among the results, so that a listing of parameters keeps its order.
-  static int32_t last_bound_before(const graph::Node& node) {
+  static int32_t last_bound_before(const Node& node) {
     int32_t end = node.out.empty() ? 0 : node.out.front().id;
-    for (const graph::Value v : node.in) end = std::max(end, v.id + 1);
+    for (const Value v : node.in) end = std::max(end, v.id + 1);
     return end;
   }
 
   void copy_bound(int32_t end) {
-    graph::Graph& graph = result_.graph;
+    Graph& graph = result_.graph;
     for (; next_bound_ < end; ++next_bound_) {
-      const graph::Value v{next_bound_};
+      const Value v{next_bound_};
       const graph::ValueInfo& info = old_[v];
       switch (info.role) {
-        case graph::Role::input:
-          of(v) = graph.input(info.name, info.type.desc, info.type.batched);
-          break;
-        case graph::Role::parameter:
+        case Role::input: of(v) = graph.input(info.name, info.type.desc, info.type.batched); break;
+        case Role::parameter:
           of(v) = graph.parameter(info.name, info.type.desc.shape, info.init);
           break;
-        case graph::Role::table:
+        case Role::table:
           of(v) = graph.table(info.name, info.type.desc.shape, info.init, info.rows);
           break;
-        case graph::Role::statistic:
+        case Role::statistic:
           of(v) = graph.statistic(info.name, info.type.desc.shape, info.init);
           break;
-        case graph::Role::state: of(v) = graph.state(info.name, of(info.of)); break;
-        case graph::Role::scalar: of(v) = graph.scalar(info.name); break;
-        case graph::Role::gradient:
-        case graph::Role::result: break;
+        case Role::state: of(v) = graph.state(info.name, of(info.of)); break;
+        case Role::scalar: of(v) = graph.scalar(info.name); break;
+        case Role::gradient:
+        case Role::result: break;
       }
     }
   }
 
-  const graph::Graph& old_;
+  const Graph& old_;
   std::vector<int> readers_;
   std::vector<bool> drop_;
   std::vector<Replacement> replace_;
-  std::vector<size_t> repeat_from_;                  // 0 = never
-  std::map<int32_t, graph::Value> again_, same_as_;  // by old value id
+  std::vector<size_t> repeat_from_;           // 0 = never
+  std::map<int32_t, Value> again_, same_as_;  // by old value id
   Rewritten result_;
   int32_t next_bound_ = 0;
 };

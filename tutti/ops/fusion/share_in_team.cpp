@@ -13,8 +13,8 @@ bool shares_badly(int64_t samples, int threads) {
 }
 
 /// Returns the op that the whole team runs, or null.
-graph::OpPtr attention_of_team(const graph::Graph& graph, const graph::Node& node, int threads) {
-  const auto of_team = [&](const auto* op) -> graph::OpPtr {
+OpPtr attention_of_team(const Graph& graph, const Node& node, int threads) {
+  const auto of_team = [&](const auto* op) -> OpPtr {
     AttentionAttributes a = op->attention();
     if (a.whole || !shares_badly(graph.shape(node.in[0])[0], threads)) return nullptr;
     a.whole = true;
@@ -35,7 +35,7 @@ bool has_points(const ConvBackwardWeights& op, DType type) {
   return type == DType::f32 && a.spatial >= 2;
 }
 
-graph::OpPtr weights_of_team(const graph::Graph& graph, const graph::Node& node, int threads) {
+OpPtr weights_of_team(const Graph& graph, const Node& node, int threads) {
   constexpr int64_t kFewest = 16;  // channels: the kernels' panels are shared
   const auto* op = dynamic_cast<const ConvBackwardWeights*>(node.op.get());
   if (!op || op->whole() || op->conv().groups != 1 || op->w_shape()[0] < kFewest) return nullptr;
@@ -54,11 +54,11 @@ graph::OpPtr weights_of_team(const graph::Graph& graph, const graph::Node& node,
 
 }  // namespace
 
-Rewritten share_in_team(const graph::Graph& graph, int threads) {
+Rewritten share_in_team(const Graph& graph, int threads) {
   CHECK(threads > 0, "a team of {} threads", threads);
   Rewriter rewriter(graph);
-  for (const graph::Node& node : graph.nodes()) {
-    graph::OpPtr op = attention_of_team(graph, node, threads);
+  for (const Node& node : graph.nodes()) {
+    OpPtr op = attention_of_team(graph, node, threads);
     if (!op) op = weights_of_team(graph, node, threads);
     if (op) rewriter.replace(node, {node.name, std::move(op), node.in});
   }

@@ -8,7 +8,7 @@ namespace tutti::ops {
 namespace {
 
 /// Throws unless the sequences and the mask fit each other.
-void require_attention(std::string_view op, const AttentionAttributes& a, graph::Types in) {
+void require_attention(std::string_view op, const AttentionAttributes& a, Types in) {
   const size_t sequences = a.sequences();
   require_inputs(op, in, sequences + (a.mask == AttentionMask::none ? 0 : 1));
   require(a.heads >= 1 && a.key_heads >= 1 && a.heads % a.key_heads == 0,
@@ -18,20 +18,20 @@ void require_attention(std::string_view op, const AttentionAttributes& a, graph:
     require_batched(op, in[i], 3);
     const Shape& x = in[i].desc.shape;
     require(x.rank() == 3 && x[0] == in[0].desc.shape[0] && in[i].desc.dtype == in[0].desc.dtype,
-            "{}: {} and {} are not sequences [N, channels, positions] of one type", op,
-            in[0].desc.to_string(), in[i].desc.to_string());
+            "{}: {} and {} are not sequences [N, channels, positions] of one type", op, in[0].desc,
+            in[i].desc);
   }
   const Shape &first = in[0].desc.shape, &last = in[sequences - 1].desc.shape;
   const int64_t groups = a.inputs == AttentionInputs::packed ? a.heads + 2 * a.key_heads : a.heads;
-  require(first[1] % groups == 0, "{}: {} channels of {} are no {} heads", op, first[1],
-          first.to_string(), groups);
+  require(first[1] % groups == 0, "{}: {} channels of {} are no {} heads", op, first[1], first,
+          groups);
   const int64_t width = first[1] / groups;
   for (size_t i = 1; i < sequences; ++i)
     require(in[i].desc.shape[1] ==
                     a.key_heads * width * (a.inputs == AttentionInputs::q_and_kv ? 2 : 1) &&
                 in[i].desc.shape[2] == last[2],
             "{}: keys and values {} do not fit queries {} of {} heads, {} of keys", op,
-            in[i].desc.shape.to_string(), first.to_string(), a.heads, a.key_heads);
+            in[i].desc.shape, first, a.heads, a.key_heads);
   require(a.dropout >= 0 && keep_threshold(a.dropout) < 0x10000, "{}: dropout {} is not in [0, 1)",
           op, a.dropout);
   require(a.dropout == 0 || first[2] * last[2] < int64_t{1} << 35,
@@ -39,12 +39,11 @@ void require_attention(std::string_view op, const AttentionAttributes& a, graph:
   require(!a.causal || first[2] <= last[2], "{}: causal, with {} queries and {} keys", op, first[2],
           last[2]);
   if (a.mask == AttentionMask::none) return;
-  const graph::ValueType& mask = in[sequences];
+  const ValueType& mask = in[sequences];
   require(mask.batched && mask.desc.dtype == DType::i32 &&
               mask.desc.shape == Shape{first[0], last[2]} &&
               (a.mask == AttentionMask::keys || first[2] == last[2]),
-          "{}: the mask is {}, i32 [{}, {}] is needed", op, mask.desc.to_string(), first[0],
-          last[2]);
+          "{}: the mask is {}, i32 [{}, {}] is needed", op, mask.desc, first[0], last[2]);
 }
 
 /// Returns the number of query-key products that are computed; half of them if causal.
@@ -53,9 +52,9 @@ double pairs(const AttentionAttributes& a, const AttentionShape& s) {
   return a.causal ? all - static_cast<double>(s.queries * (s.queries - 1) / 2) : all;
 }
 
-double flop_of(const AttentionAttributes& a, graph::Types sequences, double products) {
+double flop_of(const AttentionAttributes& a, Types sequences, double products) {
   std::vector<Shape> shapes;
-  for (const graph::ValueType& x : sequences) shapes.push_back(x.desc.shape);
+  for (const ValueType& x : sequences) shapes.push_back(x.desc.shape);
   const AttentionShape s = AttentionShape::of(a, shapes);
   return 2 * products * static_cast<double>(shapes[0][0] * a.heads * s.width) * pairs(a, s);
 }
@@ -108,47 +107,44 @@ AttentionShape AttentionShape::of(const AttentionAttributes& a, std::span<const 
   return s;
 }
 
-std::vector<graph::ValueType> Attention::infer(graph::Types in) const {
+std::vector<ValueType> Attention::infer(Types in) const {
   require_attention(name(), a_, in);
   std::vector<Shape> shapes;
-  for (const graph::ValueType& x : in) shapes.push_back(x.desc.shape);
+  for (const ValueType& x : in) shapes.push_back(x.desc.shape);
   const AttentionShape s = AttentionShape::of(a_, shapes);
   const int64_t batch = shapes[0][0];
   return {batched_as({batch, a_.heads * s.width, s.queries}, in[0].desc.dtype),
           batched_as({batch, a_.heads, s.queries}, DType::f32)};
 }
 
-std::vector<graph::Value> Attention::grad(const graph::GradArgs& args) const {
-  const graph::Node& node = args.node;
+std::vector<Value> Attention::grad(const GradArgs& args) const {
+  const Node& node = args.node;
   require(args.dout[0].valid() && !args.dout[1].valid(),
           "attention: only the first result of '{}' has a gradient", node.name);
-  std::vector<graph::Value> in{args.dout[0], node.out[0], node.out[1]};
+  std::vector<Value> in{args.dout[0], node.out[0], node.out[1]};
   in.insert(in.end(), node.in.begin(), node.in.end());
-  std::vector<graph::Value> din =
-      args.graph.append(node.name + ".dx", std::make_shared<AttentionGrad>(a_), in);
+  std::vector<Value> din = args.append(".dx", std::make_shared<AttentionGrad>(a_), in);
   din.resize(node.in.size());
   return din;
 }
 
-double Attention::flop(graph::Types in, graph::Types) const { return flop_of(a_, in, 2); }
+double Attention::flop(Types in, Types) const { return flop_of(a_, in, 2); }
 
-std::vector<graph::ValueType> AttentionGrad::infer(graph::Types in) const {
+std::vector<ValueType> AttentionGrad::infer(Types in) const {
   require(in.size() > 3, "{}: {} inputs given", name(), in.size());
-  const std::vector<graph::ValueType> y = Attention(a_).infer(in.subspan(3));
+  const std::vector<ValueType> y = Attention(a_).infer(in.subspan(3));
   for (size_t i = 0; i < 3; ++i) {
-    const graph::ValueType& want = y[i == 2 ? 1 : 0];
+    const ValueType& want = y[i == 2 ? 1 : 0];
     require(
         in[i].desc.shape == want.desc.shape && in[i].desc.dtype == want.desc.dtype && in[i].batched,
-        "{}: input {} is {}, the results of these sequences are {}", name(), i,
-        in[i].desc.to_string(), want.desc.to_string());
+        "{}: input {} is {}, the results of these sequences are {}", name(), i, in[i].desc,
+        want.desc);
   }
-  std::vector<graph::ValueType> out(in.begin() + 3,
-                                    in.begin() + 3 + static_cast<std::ptrdiff_t>(a_.sequences()));
+  std::vector<ValueType> out(in.begin() + 3,
+                             in.begin() + 3 + static_cast<std::ptrdiff_t>(a_.sequences()));
   return out;
 }
 
-double AttentionGrad::flop(graph::Types in, graph::Types) const {
-  return flop_of(a_, in.subspan(3), 5);
-}
+double AttentionGrad::flop(Types in, Types) const { return flop_of(a_, in.subspan(3), 5); }
 
 }  // namespace tutti::ops

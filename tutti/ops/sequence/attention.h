@@ -47,7 +47,7 @@ struct AttentionAttributes {
     return inputs == AttentionInputs::packed ? 1 : inputs == AttentionInputs::q_and_kv ? 2 : 3;
   }
   std::string to_string() const;
-  graph::Walk walk() const { return whole ? graph::Walk::whole : graph::Walk::per_sample; }
+  Walk walk() const { return whole ? Walk::whole : Walk::per_sample; }
 };
 
 /// The random bits behind `keep`: 16 bits for each key. The bits of 128 keys of a query come from
@@ -89,31 +89,31 @@ struct AttentionShape {
 /// [N, key_heads D, S]; the mask where there is one) -> (y [N, heads D, T], the logarithm of each
 /// row's sum of exp(s), f32 [N, heads, T]). A query that sees no key gets 0, and infinity as its
 /// logarithm.
-class Attention : public graph::Op {
+class Attention : public Op {
  public:
   explicit Attention(AttentionAttributes attributes) : a_(attributes) {}
   const AttentionAttributes& attention() const { return a_; }
   std::string_view name() const override { return "attention"; }
   std::string attributes() const override { return a_.to_string(); }
-  graph::Walk walk(graph::Types) const override { return a_.walk(); }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
-  double flop(graph::Types in, graph::Types out) const override;
+  Walk walk(Types) const override { return a_.walk(); }
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+  double flop(Types in, Types out) const override;
 
  private:
   AttentionAttributes a_;
 };
 
 /// (dy, y, logarithms, inputs of Attention) -> gradients of its sequences.
-class AttentionGrad : public graph::Op {
+class AttentionGrad : public Op {
  public:
   explicit AttentionGrad(AttentionAttributes attributes) : a_(attributes) {}
   const AttentionAttributes& attention() const { return a_; }
   std::string_view name() const override { return "attention_grad"; }
   std::string attributes() const override { return a_.to_string(); }
-  graph::Walk walk(graph::Types) const override { return a_.walk(); }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  double flop(graph::Types in, graph::Types out) const override;
+  Walk walk(Types) const override { return a_.walk(); }
+  std::vector<ValueType> infer(Types in) const override;
+  double flop(Types in, Types out) const override;
 
  private:
   AttentionAttributes a_;

@@ -23,17 +23,13 @@ struct Bag {
 /// (table [R, W], rows i32 [N, F], weights f32 [N, count] where it is weighted) -> y [N, W]: the
 /// sum of the rows that the bag names, in the order of its columns; 0 where it names none. Has no
 /// gradient rule: differentiate() keeps dy, from which TableUpdate changes the rows that were read.
-class EmbeddingBag : public NamedOp<"embedding_bag", graph::Walk::per_sample> {
+class EmbeddingBag : public OpWith<"embedding_bag", Walk::per_sample, Bag> {
  public:
-  explicit EmbeddingBag(Bag bag = {}) : bag_(bag) {}
-  const Bag& bag() const { return bag_; }
-  std::string attributes() const override { return bag_.to_string(); }
+  using OpWith::OpWith;
+  const Bag& bag() const { return a_; }
   int table() const override { return 0; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  double flop(graph::Types in, graph::Types out) const override;
-
- private:
-  Bag bag_;
+  std::vector<ValueType> infer(Types in) const override;
+  double flop(Types in, Types out) const override;
 };
 
 /// How the gradients g change the rows of a table that a step has read.
@@ -61,7 +57,7 @@ constexpr std::array<std::string_view, 3> words(TableRule::Kind) {
 ///   g[r] = gradient_scale * sum of c dy[m] over (m, column) with rows[m, column] = r
 /// where c is 1, the row's weight or, for a mean, 1 / rows named by m. The sum is taken by m, then
 /// by column, on any number of threads, each of which owns whole rows.
-class TableUpdate : public NamedOp<"table_update", graph::Walk::whole> {
+class TableUpdate : public NamedOp<"table_update", Walk::whole> {
  public:
   explicit TableUpdate(Bag bag = {}, TableRule rule = {}) : bag_(bag), rule_(rule) {}
   const Bag& bag() const { return bag_; }
@@ -70,7 +66,7 @@ class TableUpdate : public NamedOp<"table_update", graph::Walk::whole> {
   std::string attributes() const override;
   bool in_update() const override { return true; }
   bool mutates(int input) const override { return input == 2 || (input == 3 && has_state()); }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
 
  private:
   Bag bag_;

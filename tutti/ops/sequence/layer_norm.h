@@ -23,21 +23,20 @@ struct LayerNormAttributes {
 };
 
 /// (x, gamma, beta of a layer norm) -> y of x's type.
-class LayerNorm
-    : public RowByRow<OpWith<"layer_norm", graph::Walk::per_sample, LayerNormAttributes>> {
+class LayerNorm : public RowByRow<OpWith<"layer_norm", Walk::per_sample, LayerNormAttributes>> {
  public:
   using RowByRow::RowByRow;
   const LayerNormAttributes& norm() const { return a_; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 };
 
 /// (dy, x, gamma) -> (dx, dgamma, dbeta of a layer norm).
-class LayerNormGrad : public OpWith<"layer_norm_grad", graph::Walk::reduce, LayerNormAttributes> {
+class LayerNormGrad : public OpWith<"layer_norm_grad", Walk::reduce, LayerNormAttributes> {
  public:
   using OpWith::OpWith;
   const LayerNormAttributes& norm() const { return a_; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 };
 

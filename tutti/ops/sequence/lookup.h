@@ -12,15 +12,15 @@ namespace tutti::ops {
 /// and 0 for a token outside of [first, first + V), such as the -1 of padding. The gradient of w is
 /// dense, as w may be the weight of an output layer, too. Tables of which a batch reads few rows
 /// use EmbeddingBag (ops/sequence/embedding.h).
-class Lookup : public NamedOp<"lookup", graph::Walk::per_sample> {
+class Lookup : public NamedOp<"lookup", Walk::per_sample> {
  public:
   explicit Lookup(DType output = DType::f32, int64_t first = 0) : output_(output), first_(first) {}
   DType output() const { return output_; }
   int64_t first() const { return first_; }  ///< the token of w's first row
   std::string attributes() const override;
-  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::optional<Reach> reach(Types in, int axis, Rows out) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 
  private:
   DType output_;
@@ -30,7 +30,7 @@ class Lookup : public NamedOp<"lookup", graph::Walk::per_sample> {
 /// (dy [N, C, T], tokens i32 [N, T], base f32 where `adds`) -> dw of the shape of w: base, or
 /// zeros, plus in each token's row the sum of its dy, added in the order of the batch. Threads own
 /// rows, so the sum is the same on any number of threads.
-class LookupGrad : public NamedOp<"lookup_grad", graph::Walk::whole> {
+class LookupGrad : public NamedOp<"lookup_grad", Walk::whole> {
  public:
   LookupGrad(Shape w_shape, bool adds, int64_t first = 0)
       : w_shape_(w_shape), adds_(adds), first_(first) {}
@@ -38,7 +38,7 @@ class LookupGrad : public NamedOp<"lookup_grad", graph::Walk::whole> {
   bool adds() const { return adds_; }
   int64_t first() const { return first_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
   int in_place(int) const override { return adds_ ? 2 : -1; }
 
  private:
@@ -49,13 +49,13 @@ class LookupGrad : public NamedOp<"lookup_grad", graph::Walk::whole> {
 
 /// (x [N, C, T], p f32 [M, C] or [1, M, C], first + T <= M) -> x[n, c, t] + p[first + t, c]:
 /// learned positions.
-class AddPositions : public NamedOp<"add_positions", graph::Walk::per_sample> {
+class AddPositions : public NamedOp<"add_positions", Walk::per_sample> {
  public:
   explicit AddPositions(int64_t first = 0) : first_(first) {}
   int64_t first() const { return first_; }  ///< position of x's start in its sequence
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
   int in_place(int) const override { return 0; }
 
  private:
@@ -64,12 +64,12 @@ class AddPositions : public NamedOp<"add_positions", graph::Walk::per_sample> {
 
 /// dy [N, C, T] -> dp f32 of the shape of p, a sum over the batch; 0 outside of rows [first, first
 /// + T).
-class AddPositionsGrad : public NamedOp<"add_positions_grad", graph::Walk::reduce> {
+class AddPositionsGrad : public NamedOp<"add_positions_grad", Walk::reduce> {
  public:
   explicit AddPositionsGrad(Shape p_shape, int64_t first = 0) : p_shape_(p_shape), first_(first) {}
   int64_t first() const { return first_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
 
  private:
   Shape p_shape_;
@@ -78,10 +78,10 @@ class AddPositionsGrad : public NamedOp<"add_positions_grad", graph::Walk::reduc
 
 /// (x [N, C, T], token f32 [1, C] or [1, 1, C]) -> y [N, C, T + 1]: every sample's sequence begins
 /// with the token, as a classifier's (Devlin et al. 2018).
-class PrependToken : public NamedOp<"prepend_token", graph::Walk::per_sample> {
+class PrependToken : public NamedOp<"prepend_token", Walk::per_sample> {
  public:
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 };
 
 }  // namespace tutti::ops

@@ -10,100 +10,87 @@ namespace {
 
 constexpr ConvAttributes kOneWide{.spatial = 1};
 
-void require_sequence_of(const graph::Graph& graph, const std::string& name, graph::Value x) {
+void require_sequence_of(const Graph& graph, const std::string& name, Value x) {
   require(graph.shape(x).rank() == 3,
           "layer '{}': x is {}, a sequence [N, channels, positions] is needed", name,
-          graph.shape(x).to_string());
+          graph.shape(x));
 }
 
 }  // namespace
 
-graph::Value linear(graph::Graph& graph, const std::string& name, graph::Value x,
-                    const LinearSpec& spec) {
+Value linear(Graph& graph, const std::string& name, Value x, const LinearSpec& spec) {
   require_sequence_of(graph, name, x);
   require(spec.outputs >= 1, "layer '{}': {} outputs", name, spec.outputs);
   const int64_t channels = graph.shape(x)[1];
-  std::vector<graph::Value> in{
-      x, graph.parameter(name + ".weight", {spec.outputs, channels, 1}, spec.init)};
+  std::vector<Value> in{x,
+                        graph.parameter(name + ".weight", {spec.outputs, channels, 1}, spec.init)};
   if (spec.bias)
     in.push_back(graph.parameter(name + ".bias", {spec.outputs}, {spec.bias_init, channels}));
-  return graph.append(name, std::make_shared<Conv>(kOneWide, spec.bias), in).front();
+  return graph.append1(name, std::make_shared<Conv>(kOneWide, spec.bias), in);
 }
 
-graph::Value linear_by(graph::Graph& graph, const std::string& name, graph::Value x,
-                       graph::Value weight) {
+Value linear_by(Graph& graph, const std::string& name, Value x, Value weight) {
   require_sequence_of(graph, name, x);
   return graph.append1(name, std::make_shared<Conv>(kOneWide, false), {x, weight});
 }
 
-graph::Value lookup(graph::Graph& graph, const std::string& name, graph::Value weight,
-                    graph::Value tokens, DType dtype) {
+Value lookup(Graph& graph, const std::string& name, Value weight, Value tokens, DType dtype) {
   return graph.append1(name, std::make_shared<Lookup>(dtype), {weight, tokens});
 }
 
-graph::Value add_positions(graph::Graph& graph, const std::string& name, graph::Value x,
-                           int64_t positions, graph::Init init) {
+Value add_positions(Graph& graph, const std::string& name, Value x, int64_t positions, Init init) {
   require_sequence_of(graph, name, x);
   return add_positions_by(graph, name, x,
                           graph.parameter(name + ".weight", {positions, graph.shape(x)[1]}, init));
 }
 
-graph::Value add_positions_by(graph::Graph& graph, const std::string& name, graph::Value x,
-                              graph::Value positions) {
+Value add_positions_by(Graph& graph, const std::string& name, Value x, Value positions) {
   return graph.append1(name, std::make_shared<AddPositions>(), {x, positions});
 }
 
-graph::Value prepend_token(graph::Graph& graph, const std::string& name, graph::Value x,
-                           graph::Value token) {
+Value prepend_token(Graph& graph, const std::string& name, Value x, Value token) {
   return graph.append1(name, std::make_shared<PrependToken>(), {x, token});
 }
 
-graph::Value add_sinusoids(graph::Graph& graph, const std::string& name, graph::Value x,
-                           double base) {
+Value add_sinusoids(Graph& graph, const std::string& name, Value x, double base) {
   return graph.append1(name, std::make_shared<AddSinusoids>(base), {x});
 }
 
-graph::Value rotate(graph::Graph& graph, const std::string& name, graph::Value x,
-                    const RotationAttributes& attributes) {
+Value rotate(Graph& graph, const std::string& name, Value x, const RotationAttributes& attributes) {
   return graph.append1(name, std::make_shared<Rotate>(attributes), {x});
 }
 
-graph::Value swiglu(graph::Graph& graph, const std::string& name, graph::Value gate,
-                    graph::Value x) {
+Value swiglu(Graph& graph, const std::string& name, Value gate, Value x) {
   return graph.append1(name, std::make_shared<SwiGlu>(), {gate, x});
 }
 
-graph::Value layer_norm(graph::Graph& graph, const std::string& name, graph::Value x,
-                        const LayerNormAttributes& attributes) {
+Value layer_norm(Graph& graph, const std::string& name, Value x,
+                 const LayerNormAttributes& attributes) {
   const Shape channels{graph.shape(x)[1]};
-  std::vector<graph::Value> in{
-      x, graph.parameter(name + ".weight", channels, {graph::Init::Kind::ones})};
+  std::vector<Value> in{x, graph.parameter(name + ".weight", channels, {Init::Kind::ones})};
   if (attributes.has_beta())
-    in.push_back(graph.parameter(name + ".bias", channels, {graph::Init::Kind::zeros}));
-  return graph.append(name, std::make_shared<LayerNorm>(attributes), in).front();
+    in.push_back(graph.parameter(name + ".bias", channels, {Init::Kind::zeros}));
+  return graph.append1(name, std::make_shared<LayerNorm>(attributes), in);
 }
 
-graph::Value attention(graph::Graph& graph, const std::string& name,
-                       const std::vector<graph::Value>& in, AttentionAttributes attributes) {
+Value attention(Graph& graph, const std::string& name, const std::vector<Value>& in,
+                AttentionAttributes attributes) {
   if (attributes.dropout > 0) attributes.salt = salt_of(name);
-  return graph.append(name, std::make_shared<Attention>(attributes), in).front();
+  return graph.append1(name, std::make_shared<Attention>(attributes), in);
 }
 
-TokenLabels count_tokens(graph::Graph& graph, const std::string& name, graph::Value labels,
-                         int64_t vocabulary) {
+TokenLabels count_tokens(Graph& graph, const std::string& name, Value labels, int64_t vocabulary) {
   return {labels, graph.append1(name, std::make_shared<CountTokens>(vocabulary), {labels})};
 }
 
-TokenLosses token_loss(graph::Graph& graph, const std::string& name, graph::Value logits,
+TokenLosses token_loss(Graph& graph, const std::string& name, Value logits,
                        const TokenLabels& labels, const TokenLossAttributes& attributes) {
-  const std::vector<graph::Value> out =
-      graph.append(name, std::make_shared<TokenLoss>(attributes),
-                   std::vector<graph::Value>{logits, labels.labels, labels.count});
+  const std::vector<Value> out = graph.append(name, std::make_shared<TokenLoss>(attributes),
+                                              {logits, labels.labels, labels.count});
   return {out[0], out[1]};
 }
 
-graph::Value token_hits(graph::Graph& graph, const std::string& name, graph::Value logits,
-                        graph::Value labels) {
+Value token_hits(Graph& graph, const std::string& name, Value logits, Value labels) {
   return graph.append1(name, std::make_shared<TokenHits>(), {logits, labels});
 }
 

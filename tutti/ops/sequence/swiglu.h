@@ -8,16 +8,16 @@
 namespace tutti::ops {
 
 /// (g, u) -> y, all of one shape and type.
-class SwiGlu : public RowByRow<NamedOp<"swiglu", graph::Walk::per_sample>> {
+class SwiGlu : public RowByRow<NamedOp<"swiglu", Walk::per_sample>> {
  public:
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 };
 
 /// (dy, g, u) -> (dg, du).
-class SwiGluGrad : public NamedOp<"swiglu_grad", graph::Walk::per_sample> {
+class SwiGluGrad : public NamedOp<"swiglu_grad", Walk::per_sample> {
  public:
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
   int in_place(int output) const override { return output == 0 ? 0 : -1; }
 };
 

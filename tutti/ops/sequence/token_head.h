@@ -26,7 +26,7 @@ struct TokenHeadAttributes {
 /// (x [N, C, T], w f32 [V, C, 1], labels i32 [N, T], count of CountTokens) -> (loss, surprise f32
 /// [N, 1, T]) of TokenLoss, followed, in this order, by the requested ones of: hits f32 [N, 1,
 /// T] of TokenHits, dx of x's type, dw f32. The team shares the vocabulary.
-class TokenHead : public OpWith<"token_head", graph::Walk::whole, TokenHeadAttributes> {
+class TokenHead : public OpWith<"token_head", Walk::whole, TokenHeadAttributes> {
  public:
   using OpWith::OpWith;
   const TokenHeadAttributes& head() const { return a_; }
@@ -34,11 +34,11 @@ class TokenHead : public OpWith<"token_head", graph::Walk::whole, TokenHeadAttri
   int hits_output() const { return a_.hits ? 2 : -1; }
   int data_output() const { return a_.data ? 2 + a_.hits : -1; }
   int weights_output() const { return a_.weights ? 2 + a_.hits + a_.data : -1; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
   /// Appends nothing: the gradients are outputs. Throws ConfigError if a needed one was not
   /// requested.
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
-  double flop(graph::Types in, graph::Types out) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
+  double flop(Types in, Types out) const override;
 };
 
 }  // namespace tutti::ops

@@ -16,14 +16,12 @@ struct TokenLossAttributes {
 /// Counts the labels that are tokens, in [0, vocabulary): i32 [N, T] -> f32 scalar; 1 where there
 /// are none, so that a mean over them is 0. Runs once, so that later ops need not wait for the
 /// end of a band; where ranks share samples, each counts all labels.
-class CountTokens : public NamedOp<"count_tokens", graph::Walk::whole> {
+class CountTokens : public WithoutGradient<NamedOp<"count_tokens", Walk::whole>> {
  public:
   explicit CountTokens(int64_t vocabulary) : vocabulary_(vocabulary) {}
   int64_t vocabulary() const { return vocabulary_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(
-      const graph::GradArgs& args) const override;  // none: labels are data
+  std::vector<ValueType> infer(Types in) const override;
 
  private:
   int64_t vocabulary_;
@@ -37,34 +35,31 @@ class CountTokens : public NamedOp<"count_tokens", graph::Walk::whole> {
 /// and accumulation make a mean of their means, in which tokens of shorter batches weigh more.
 /// Since the count is known before, the gradient of a position follows from its own logits, and a
 /// plan computes logits, loss and gradients tile by tile: the logits of a batch are never stored.
-class TokenLoss : public OpWith<"token_loss", graph::Walk::reduce, TokenLossAttributes> {
+class TokenLoss : public OpWith<"token_loss", Walk::reduce, TokenLossAttributes> {
  public:
   using OpWith::OpWith;
   const TokenLossAttributes& loss() const { return a_; }
-  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::optional<Reach> reach(Types in, int axis, Rows out) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
 };
 
 /// (logits, labels, count, surprise) -> gradient of the logits, of their type.
-class TokenLossGrad
-    : public OpWith<"token_loss_grad", graph::Walk::per_sample, TokenLossAttributes> {
+class TokenLossGrad : public OpWith<"token_loss_grad", Walk::per_sample, TokenLossAttributes> {
  public:
   using OpWith::OpWith;
   const TokenLossAttributes& loss() const { return a_; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
+  std::vector<ValueType> infer(Types in) const override;
   int in_place(int) const override { return 0; }
 };
 
 /// (logits x [N, V, T], labels i32 [N, T]) -> f32 [N, 1, T]: 1 where the label is the likeliest
 /// token, the first of equal ones; 0 elsewhere, and where the label is no token. Used in
 /// evaluations.
-class TokenHits : public NamedOp<"token_hits", graph::Walk::per_sample> {
+class TokenHits : public WithoutGradient<NamedOp<"token_hits", Walk::per_sample>> {
  public:
-  std::optional<graph::Reach> reach(graph::Types in, int axis, graph::Rows out) const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(
-      const graph::GradArgs& args) const override;  // none: it is a step function
+  std::optional<Reach> reach(Types in, int axis, Rows out) const override;
+  std::vector<ValueType> infer(Types in) const override;
 };
 
 }  // namespace tutti::ops

@@ -24,13 +24,13 @@ inline double sinusoid(int64_t position, int64_t channel, int64_t channels, doub
 }
 
 /// x [N, C, T] -> x[n, c, t] + sinusoid(position of t, c).
-class AddSinusoids : public NamedOp<"add_sinusoids", graph::Walk::per_sample> {
+class AddSinusoids : public NamedOp<"add_sinusoids", Walk::per_sample> {
  public:
   explicit AddSinusoids(double base = 10000) : base_(base) {}
   double base() const { return base_; }
   std::string attributes() const override;
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
   int in_place(int) const override { return 0; }
 
  private:
@@ -50,12 +50,12 @@ struct RotationAttributes {
 ///   y[i] = x[i] cos a - x[i + D / 2] sin a,  y[i + D / 2] = x[i + D / 2] cos a + x[i] sin a
 /// Channels after these heads stay as they are, as the values after queries and keys do. The
 /// gradient is the rotation back.
-class Rotate : public OpWith<"rotate", graph::Walk::per_sample, RotationAttributes> {
+class Rotate : public OpWith<"rotate", Walk::per_sample, RotationAttributes> {
  public:
   using OpWith::OpWith;
   const RotationAttributes& rotation() const { return a_; }
-  std::vector<graph::ValueType> infer(graph::Types in) const override;
-  std::vector<graph::Value> grad(const graph::GradArgs& args) const override;
+  std::vector<ValueType> infer(Types in) const override;
+  std::vector<Value> grad(const GradArgs& args) const override;
   int in_place(int) const override { return 0; }
 };
 

@@ -169,7 +169,8 @@ template <template <class> class K, class O>
 KernelCandidate interaction_kernel(const KernelRequest& r, const O& op) {
   KernelCandidate c = candidate_for(r, "cpu:interaction");
   c.refusal = refusal_of_layouts(r);
-  choose_kernel<K>(c, r.out[0].dtype, "products", r, op.width(), op.itself());
+  choose_kernel<K>(c, r.out[0].dtype, "products", r, op.interaction().width,
+                   op.interaction().itself);
   return c;
 }
 

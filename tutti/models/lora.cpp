@@ -11,14 +11,14 @@ namespace {
 /// Copies a graph and adds LoRA behind its linear layers.
 class LoraCopy {
  public:
-  LoraCopy(const graph::Graph& old, const LoraSpec& lora)
+  LoraCopy(const Graph& old, const LoraSpec& lora)
       : old_(old), lora_(lora), of_(old.values().size()) {}
 
   void run() {
     for (const graph::Node& node : old_.nodes()) {
-      std::vector<graph::Value> in;
-      for (const graph::Value v : node.in) in.push_back(of(v));
-      const std::vector<graph::Value> out = graph.append(node.name, node.op, in);
+      std::vector<Value> in;
+      for (const Value v : node.in) in.push_back(of(v));
+      const std::vector<Value> out = graph.append(node.name, node.op, in);
       for (size_t i = 0; i < out.size(); ++i) known(node.out[i]) = out[i];
       if (is_linear(node)) {
         layers_.push_back(node.name);
@@ -28,11 +28,11 @@ class LoraCopy {
     }
     for (const std::string& pattern : lora_.layers)
       require_fit("model.lora_layers", pattern, layers_);
-    for (const graph::Value v : old_.outputs()) graph.mark_output(of(v));
+    for (const Value v : old_.outputs()) graph.mark_output(of(v));
   }
 
   /// Values that the caller binds are copied when they are first read.
-  graph::Value of(graph::Value v) {
+  Value of(Value v) {
     if (known(v).valid()) return known(v);
     const graph::ValueInfo& info = old_[v];
     CHECK(info.producer < 0, "{} is read before it is made", info.name);
@@ -48,10 +48,10 @@ class LoraCopy {
     }
   }
 
-  graph::Graph graph;
+  Graph graph;
 
  private:
-  graph::Value& known(graph::Value v) { return of_[static_cast<size_t>(v.id)]; }
+  Value& known(Value v) { return of_[static_cast<size_t>(v.id)]; }
 
   /// Returns whether a node is a layer with its own weight that works position by position.
   bool is_linear(const graph::Node& node) const {
@@ -62,30 +62,30 @@ class LoraCopy {
            weight.name == node.name + ".weight";
   }
 
-  graph::Value adapted(const std::string& name, graph::Value x, graph::Value y) {
+  Value adapted(const std::string& name, Value x, Value y) {
     const int64_t outputs = graph.shape(y)[1];
     if (lora_.rank > std::min(outputs, graph.shape(x)[1]))
       throw ConfigError(fmt::format("model.lora_rank: {} is above the {} channels of '{}'",
                                     lora_.rank, std::min(outputs, graph.shape(x)[1]), name));
-    const graph::Value a = ops::linear(graph, name + ".lora_A", x,
-                                       {.outputs = lora_.rank,
-                                        .bias = false,
-                                        .init = {.kind = graph::Init::Kind::uniform_fan_in,
-                                                 .stored = graph::Init::Stored::matrix}});
-    const graph::Value b = ops::linear(
-        graph, name + ".lora_B", a,
-        {.outputs = outputs,
-         .bias = false,
-         .init = {.kind = graph::Init::Kind::zeros, .stored = graph::Init::Stored::matrix}});
+    const Value a =
+        ops::linear(graph, name + ".lora_A", x,
+                    {.outputs = lora_.rank,
+                     .bias = false,
+                     .init = {.kind = Init::Kind::uniform_fan_in, .stored = Init::Stored::matrix}});
+    const Value b =
+        ops::linear(graph, name + ".lora_B", a,
+                    {.outputs = outputs,
+                     .bias = false,
+                     .init = {.kind = Init::Kind::zeros, .stored = Init::Stored::matrix}});
     const double alpha = lora_.alpha > 0 ? lora_.alpha : static_cast<double>(lora_.rank);
     return ops::add(graph, name + ".lora", y,
                     ops::scale(graph, name + ".lora_scaled", b,
                                static_cast<float>(alpha / static_cast<double>(lora_.rank))));
   }
 
-  const graph::Graph& old_;
+  const Graph& old_;
   const LoraSpec& lora_;
-  std::vector<graph::Value> of_;
+  std::vector<Value> of_;
   std::vector<std::string> layers_;
 };
 
@@ -99,7 +99,7 @@ ModelGraph with_lora(const ModelGraph& model, const LoraSpec& lora) {
     for (GraphInput& field : *fields) field.value = copy.of(field.value);
   for (ModelOutput& output : made.outputs) output.prediction = copy.of(output.prediction);
   for (ModelReading& reading : made.readings) reading.value = copy.of(reading.value);
-  for (graph::Value& loss : made.losses) loss = copy.of(loss);
+  for (Value& loss : made.losses) loss = copy.of(loss);
   made.graph = std::move(copy.graph);
   return made;
 }

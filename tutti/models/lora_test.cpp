@@ -2,35 +2,24 @@
 
 #include <gtest/gtest.h>
 
-#include "tutti/models/registry.h"
+#include "tutti/models/model_checks.h"
 
 namespace tutti::models {
 namespace {
 
 ModelSpec adapted_gpt2(std::vector<std::string> layers, int64_t rank = 2) {
-  return {.name = "gpt2",
-          .input = {8},
-          .input_field = "tokens",
-          .target_field = "next",
-          .batch = 2,
-          .classes = 11,
-          .width = 12,
-          .depth = 2,
-          .heads = 3,
-          .lora = {.rank = rank, .layers = std::move(layers)}};
+  ModelSpec spec = tiny_gpt2();
+  spec.lora = {.rank = rank, .layers = std::move(layers)};
+  return spec;
 }
 
 TEST(Lora, StandsBesideTheLayersThatPatternsFit) {
-  const ModelGraph plain = build_model([] {
-    ModelSpec spec = adapted_gpt2({});
-    spec.lora = {};
-    return spec;
-  }()),
+  const ModelGraph plain = build_model(tiny_gpt2()),
                    made = build_model(adapted_gpt2({"*.attn.c_attn", "h.1.mlp.*"}));
-  const graph::Graph& graph = made.graph;
-  EXPECT_EQ(graph.shape(graph.find("h.0.attn.c_attn.lora_A.weight")), (Shape{2, 12, 1}));
-  EXPECT_EQ(graph.shape(graph.find("h.0.attn.c_attn.lora_B.weight")), (Shape{36, 2, 1}));
-  EXPECT_EQ(graph[graph.find("h.1.attn.c_attn.lora_B.weight")].init.kind, graph::Init::Kind::zeros);
+  const Graph& graph = made.graph;
+  EXPECT_EQ(graph.shape("h.0.attn.c_attn.lora_A.weight"), (Shape{2, 12, 1}));
+  EXPECT_EQ(graph.shape("h.0.attn.c_attn.lora_B.weight"), (Shape{36, 2, 1}));
+  EXPECT_EQ(graph[graph.find("h.1.attn.c_attn.lora_B.weight")].init.kind, Init::Kind::zeros);
   EXPECT_TRUE(graph.find("h.1.mlp.c_proj.lora_A.weight").valid());
   EXPECT_FALSE(graph.find("h.0.mlp.c_proj.lora_A.weight").valid());
   EXPECT_EQ(graph.parameter_count() - plain.graph.parameter_count(),

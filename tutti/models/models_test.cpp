@@ -5,13 +5,12 @@
 #include <set>
 
 #include "tutti/base/error.h"
-#include "tutti/models/registry.h"
+#include "tutti/base/expect_text.h"
+#include "tutti/models/model_checks.h"
 #include "tutti/ops/batch_norm.h"
 
 namespace tutti::models {
 namespace {
-
-int64_t parameters(const ModelSpec& spec) { return build_model(spec).graph.parameter_count(); }
 
 ModelSpec named(std::string name) { return {.name = std::move(name)}; }
 
@@ -26,38 +25,38 @@ TEST(Models, SizesThatOverflowAreRefused) {
 }
 
 TEST(Models, HaveTheNumberOfParametersOfTheOriginals) {
-  EXPECT_EQ(parameters(named("resnet8")), 75'290);
-  EXPECT_EQ(parameters(named("resnet20")), 269'722);
-  EXPECT_EQ(parameters(named("resnet32")), 464'154);
-  EXPECT_EQ(parameters(named("resnet44")), 658'586);
-  EXPECT_EQ(parameters(named("resnet56")), 853'018);
-  EXPECT_EQ(parameters(named("resnet110")), 1'727'962);
-  EXPECT_EQ(parameters(named("resnet18")), 11'689'512);
-  EXPECT_EQ(parameters(named("resnet34")), 21'797'672);
-  EXPECT_EQ(parameters(named("resnet50")), 25'557'032);
-  EXPECT_EQ(parameters(named("resnet101")), 44'549'160);
-  EXPECT_EQ(parameters(named("resnet152")), 60'192'808);
-  EXPECT_EQ(parameters(named("vgg11-bn")), 132'868'840);
-  EXPECT_EQ(parameters(named("vgg13-bn")), 133'053'736);
-  EXPECT_EQ(parameters(named("vgg16-bn")), 138'365'992);
-  EXPECT_EQ(parameters(named("vgg19-bn")), 143'678'248);
+  EXPECT_EQ(parameters_of(named("resnet8")), 75'290);
+  EXPECT_EQ(parameters_of(named("resnet20")), 269'722);
+  EXPECT_EQ(parameters_of(named("resnet32")), 464'154);
+  EXPECT_EQ(parameters_of(named("resnet44")), 658'586);
+  EXPECT_EQ(parameters_of(named("resnet56")), 853'018);
+  EXPECT_EQ(parameters_of(named("resnet110")), 1'727'962);
+  EXPECT_EQ(parameters_of(named("resnet18")), 11'689'512);
+  EXPECT_EQ(parameters_of(named("resnet34")), 21'797'672);
+  EXPECT_EQ(parameters_of(named("resnet50")), 25'557'032);
+  EXPECT_EQ(parameters_of(named("resnet101")), 44'549'160);
+  EXPECT_EQ(parameters_of(named("resnet152")), 60'192'808);
+  EXPECT_EQ(parameters_of(named("vgg11-bn")), 132'868'840);
+  EXPECT_EQ(parameters_of(named("vgg13-bn")), 133'053'736);
+  EXPECT_EQ(parameters_of(named("vgg16-bn")), 138'365'992);
+  EXPECT_EQ(parameters_of(named("vgg19-bn")), 143'678'248);
   // published MLPs of Criteo's Kaggle set, with 26 tables of 1000 rows
-  EXPECT_EQ(parameters(named("dlrm")), 26'000 * 16 + 14 * 512 + 513 * 256 + 257 * 64 + 65 * 16 +
-                                           (16 + 351 + 1) * 512 + 513 * 256 + 257);
-  EXPECT_EQ(parameters(named("lenet")), 61'706);
-  EXPECT_EQ(parameters(named("mlp")), 784 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10);
+  EXPECT_EQ(parameters_of(named("dlrm")), 26'000 * 16 + 14 * 512 + 513 * 256 + 257 * 64 + 65 * 16 +
+                                              (16 + 351 + 1) * 512 + 513 * 256 + 257);
+  EXPECT_EQ(parameters_of(named("lenet")), 61'706);
+  EXPECT_EQ(parameters_of(named("mlp")), 784 * 256 + 256 + 256 * 128 + 128 + 128 * 10 + 10);
 }
 
 TEST(Models, ShortcutBAddsTwoProjections) {
   ModelSpec spec = named("resnet44");
   spec.shortcut = ModelSpec::Shortcut::B;
-  EXPECT_EQ(parameters(spec), 658'586 + 16 * 32 + 2 * 32 + 32 * 64 + 2 * 64);
+  EXPECT_EQ(parameters_of(spec), 658'586 + 16 * 32 + 2 * 32 + 32 * 64 + 2 * 64);
   EXPECT_TRUE(build_model(spec).graph.find("layer2.0.shortcut.0.weight").valid());
   EXPECT_TRUE(build_model(spec).graph.find("layer3.0.shortcut.1.running_var").valid());
   // ImageNet networks use shortcut B and accept A, too, which has no projections in layers 2 to 4.
   spec = named("resnet18");
   spec.shortcut = ModelSpec::Shortcut::A;
-  EXPECT_EQ(parameters(spec),
+  EXPECT_EQ(parameters_of(spec),
             11'689'512 - (64 * 128 + 256) - (128 * 256 + 512) - (256 * 512 + 1024));
 }
 
@@ -69,15 +68,15 @@ TEST(Models, ShapesFollowInputClassesAndWidth) {
   const ModelGraph small = build_model(spec);
   EXPECT_EQ(small.graph.shape(small.inputs[0].value), (Shape{4, 3, 32, 32}));
   EXPECT_EQ(small.graph.shape(small.outputs[0].prediction), (Shape{4, 10}));
-  EXPECT_EQ(small.graph.shape(small.graph.find("avgpool")), (Shape{4, 512}));
+  EXPECT_EQ(small.graph.shape("avgpool"), (Shape{4, 512}));
 
   spec = named("resnet20");
   spec.input = {1, 64, 64};
   spec.classes = 5;
   spec.width = 8;
   const ModelGraph narrow = build_model(spec);
-  EXPECT_EQ(narrow.graph.shape(narrow.graph.find("layer3.2.conv2.weight")), (Shape{32, 32, 3, 3}));
-  EXPECT_EQ(narrow.graph.shape(narrow.graph.find("layer3.2.bn2")), (Shape{1, 32, 16, 16}));
+  EXPECT_EQ(narrow.graph.shape("layer3.2.conv2.weight"), (Shape{32, 32, 3, 3}));
+  EXPECT_EQ(narrow.graph.shape("layer3.2.bn2"), (Shape{1, 32, 16, 16}));
 
   spec = named("resnet20");
   spec.input = {3, 33, 31};  // odd extents: subsampling and strided convolution must agree
@@ -86,7 +85,7 @@ TEST(Models, ShapesFollowInputClassesAndWidth) {
 
   spec = named("mlp");
   spec.hidden = {30};
-  EXPECT_EQ(parameters(spec), 785 * 30 + 31 * 10);
+  EXPECT_EQ(parameters_of(spec), 785 * 30 + 31 * 10);
 }
 
 TEST(Models, AllTrainInBothPrecisionsAndEvaluate) {
@@ -113,12 +112,7 @@ TEST(Models, AllTrainInBothPrecisionsAndEvaluate) {
 
 TEST(Models, AMisspeltOneFindsItsName) {
   const auto failure = [](std::string_view name) -> std::string {
-    try {
-      find_model(name);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<ConfigError>("", [&] { find_model(name); });
   };
   EXPECT_TRUE(
       failure("cosmoflo")
@@ -127,21 +121,11 @@ TEST(Models, AMisspeltOneFindsItsName) {
 }
 
 TEST(Models, RefuseWhatTheyDoNotTake) {
-  ModelSpec spec = named("lenet");
-  spec.width = 3;
-  EXPECT_THROW(build_model(spec), ConfigError);
-  spec = named("resnet20");
-  spec.hidden = {10};
-  EXPECT_THROW(build_model(spec), ConfigError);
-  spec = named("lenet");
-  spec.input = {1, 4, 4};  // smaller than the second convolution
-  EXPECT_THROW(build_model(spec), ConfigError);
-  try {
-    build_model(named("resnet45"));
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("resnet44"), std::string::npos);
-  }
+  expect_refused(named("lenet"), [](ModelSpec& spec) { spec.width = 3; });
+  expect_refused(named("resnet20"), [](ModelSpec& spec) { spec.hidden = {10}; });
+  // Smaller than the second convolution.
+  expect_refused(named("lenet"), [](ModelSpec& spec) { spec.input = {1, 4, 4}; });
+  EXPECT_TRUE(throws<ConfigError>({"resnet44"}, [&] { build_model(named("resnet45")); }));
 }
 
 #ifdef TUTTI_TEST_DATA
@@ -159,14 +143,14 @@ TEST(Models, ResNet44HasTheNamesOfPublishedWeights) {
   const ModelGraph m = build_model(named("resnet44"));
   size_t found = 0;
   for (const graph::Role role : {graph::Role::parameter, graph::Role::statistic})
-    for (const graph::Value v : m.graph.with_role(role)) {
+    for (const Value v : m.graph.with_role(role)) {
       std::string extents;
       for (const int64_t extent : m.graph.shape(v))
         extents += fmt::format("{}{}", extents.empty() ? "" : ",", extent);
       std::erase(header, ' ');
       const std::string entry =
           fmt::format("\"{}\":{{\"dtype\":\"F32\",\"shape\":[{}]", m.graph[v].name, extents);
-      EXPECT_NE(header.find(entry), std::string::npos) << entry;
+      EXPECT_TRUE(has_text(header, entry)) << entry;
       ++found;
     }
   EXPECT_EQ(found, 217u);

@@ -23,6 +23,11 @@
 namespace tutti::models {
 namespace {
 
+auto of_depth(Value (*logits)(Graph&, Value, const ModelSpec&, int), int depth) {
+  return
+      [=](Graph& graph, Value x, const ModelSpec& spec) { return logits(graph, x, spec, depth); };
+}
+
 ModelInfo cifar_resnet(int depth) {
   return {.name = fmt::format("resnet{}", depth),
           .description = fmt::format("residual network of {} layers for 32x32 images, three stages "
@@ -32,9 +37,7 @@ ModelInfo cifar_resnet(int depth) {
           .classes = 10,
           .takes_shortcut = true,
           .takes_width = true,
-          .prediction = [depth](graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
-            return cifar_resnet_logits(graph, x, spec, depth);
-          }};
+          .prediction = of_depth(cifar_resnet_logits, depth)};
 }
 
 ModelInfo imagenet_resnet(int depth, const char* blocks) {
@@ -47,9 +50,7 @@ ModelInfo imagenet_resnet(int depth, const char* blocks) {
       .classes = 1000,
       .takes_shortcut = true,
       .takes_width = true,
-      .prediction = [depth](graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
-        return imagenet_resnet_logits(graph, x, spec, depth);
-      }};
+      .prediction = of_depth(imagenet_resnet_logits, depth)};
 }
 
 ModelInfo vgg_bn(int depth) {
@@ -62,9 +63,7 @@ ModelInfo vgg_bn(int depth) {
           .takes_width = true,
           .takes_hidden = true,
           .takes_dropout = true,
-          .prediction = [depth](graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
-            return vgg_bn_logits(graph, x, spec, depth);
-          }};
+          .prediction = of_depth(vgg_bn_logits, depth)};
 }
 
 ModelInfo tiramisu(int depth) {
@@ -77,7 +76,7 @@ ModelInfo tiramisu(int depth) {
           .classes = 11,
           .takes_width = true,
           .takes_dropout = true,
-          .prediction = [depth](graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
+          .prediction = [depth](Graph& graph, Value x, const ModelSpec& spec) {
             FcDenseNetSpec own = fc_densenet(depth);
             own.outputs = spec.classes;
             own.mode = spec.mode;
@@ -87,7 +86,7 @@ ModelInfo tiramisu(int depth) {
           }};
 }
 
-graph::Value cosmoflow(graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
+Value cosmoflow(Graph& graph, Value x, const ModelSpec& spec) {
   CosmoFlowSpec own{.outputs = spec.classes, .mode = spec.mode};
   if (spec.kernel > 0) own.kernel = spec.kernel;
   if (spec.width > 0) own.channels = spec.width;
@@ -96,11 +95,19 @@ graph::Value cosmoflow(graph::Graph& graph, graph::Value x, const ModelSpec& spe
   return cosmoflow_prediction(graph, x, own);
 }
 
-graph::Value cosmoflow_small(graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
+Value cosmoflow_small(Graph& graph, Value x, const ModelSpec& spec) {
   CosmoFlowSmallSpec own{.outputs = spec.classes, .mode = spec.mode};
   if (spec.width > 0) own.channels = spec.width;
   if (!spec.hidden.empty()) own.hidden = spec.hidden;
   return cosmoflow_small_prediction(graph, x, own);
+}
+
+/// Predicts numbers between 0 and 1; `own_loss` as in Objective.
+template <bool own_loss>
+std::vector<Objective> probabilities(const ModelSpec&) {
+  return {Objective{.task = TaskKind::regress,
+                    .loss = ops::PointwiseLossKind::bce_with_logits,
+                    .own_loss = own_loss}};
 }
 
 std::vector<ModelInfo> models_of_fields() {
@@ -160,7 +167,7 @@ std::vector<ModelInfo> models_of_fields() {
        .input = {16, 768, 1152},
        .classes = 3,
        .prediction =
-           [](graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
+           [](Graph& graph, Value x, const ModelSpec& spec) {
              return deepcam_logits(graph, x, {.classes = spec.classes, .mode = spec.mode});
            }},
       {.name = "deepcam-small",
@@ -170,7 +177,7 @@ std::vector<ModelInfo> models_of_fields() {
        .input = {16, 768, 1152},
        .classes = 3,
        .prediction =
-           [](graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
+           [](Graph& graph, Value x, const ModelSpec& spec) {
              return deepcam_logits(
                  graph, x,
                  {.classes = spec.classes, .divisor = 8, .middle_blocks = 2, .mode = spec.mode});
@@ -184,12 +191,7 @@ std::vector<ModelInfo> models_of_fields() {
        .takes_width = true,
        .takes_dropout = true,
        .build = build_protein_vae,
-       .objectives =
-           [](const ModelSpec&) {
-             return std::vector{Objective{.task = TaskKind::regress,
-                                          .loss = ops::PointwiseLossKind::bce_with_logits,
-                                          .own_loss = true}};
-           }},
+       .objectives = probabilities<true>},
       {.name = "dlrm",
        .description = "deep learning recommendation model (Naumov et al. 2019): whether it is "
                       "clicked, from numbers and from categories that are looked up in tables",
@@ -203,11 +205,7 @@ std::vector<ModelInfo> models_of_fields() {
        .inputs_if_there = {"weights"},
        .takes_tables = true,
        .build = build_dlrm,
-       .objectives =
-           [](const ModelSpec&) {
-             return std::vector{Objective{.task = TaskKind::regress,
-                                          .loss = ops::PointwiseLossKind::bce_with_logits}};
-           }},
+       .objectives = probabilities<false>},
       {.name = "ffn",
        .description = "flood-filling network (Januszewski et al. 2018): the voxels of the object "
                       "that a seed lies in, 12 pairs of 3x3x3 convolutions of 32 features",
@@ -218,10 +216,7 @@ std::vector<ModelInfo> models_of_fields() {
        .takes_depth = true,
        .more_inputs = {"seed"},
        .build = build_ffn,
-       .objectives = [](const ModelSpec&) {
-         return std::vector{
-             Objective{.task = TaskKind::regress, .loss = ops::PointwiseLossKind::bce_with_logits}};
-       }}};
+       .objectives = probabilities<false>}};
 }
 
 ModelInfo layer_lists() {
@@ -247,9 +242,8 @@ std::vector<ModelInfo>& registered() {
 const std::vector<ModelInfo>& models() { return registered(); }
 
 void register_model(ModelInfo model) {
-  if (std::ranges::find(models(), model.name, &ModelInfo::name) != models().end())
-    throw ConfigError(
-        fmt::format("there is a model '{}' already: give yours another name", model.name));
+  require(std::ranges::find(models(), model.name, &ModelInfo::name) == models().end(),
+          "there is a model '{}' already: give yours another name", model.name);
   CHECK(!model.prediction != !model.build, "model '{}' has one of prediction and build",
         model.name);
   registered().push_back(std::move(model));
@@ -269,7 +263,7 @@ const ModelInfo& find_model(std::string_view name) {
 ModelSpec completed(const ModelSpec& spec) {
   const ModelInfo& model = find_model(spec.name);
   const auto refuse = [&](bool given, bool taken, const char* what) {
-    if (given && !taken) throw ConfigError(fmt::format("model '{}' has no {}", model.name, what));
+    require(!given || taken, "model '{}' has no {}", model.name, what);
   };
   refuse(spec.shortcut.has_value(), model.takes_shortcut, "shortcut");
   refuse(spec.width != 0, model.takes_width, "width");
@@ -290,17 +284,14 @@ ModelSpec completed(const ModelSpec& spec) {
   refuse(!spec.layers.empty(), model.takes_layers, "[[model.layer]]");
   ModelSpec full = spec;
   if (full.input.rank() == 0) full.input = model.input;
-  if (model.input.rank() > 0 && full.input.rank() != model.input.rank())
-    throw ConfigError(fmt::format(
-        "model '{}' takes samples of {} axes, such as {}, and one of the field '{}' is {}",
-        spec.name, model.input.rank(), model.input.to_string(), full.input_field,
-        full.input.to_string()));
-  if (full.input.rank() == 0)
-    throw ConfigError(fmt::format(
-        "model '{}' takes samples with at least one axis, and one of the field '{}' has "
-        "none: a number is a sample of one element with 'as 1' at the end of its line in "
-        "data.fields, \"{}: from ... as 1\"",
-        spec.name, full.input_field, full.input_field));
+  require(model.input.rank() <= 0 || full.input.rank() == model.input.rank(),
+          "model '{}' takes samples of {} axes, such as {}, and one of the field '{}' is {}",
+          spec.name, model.input.rank(), model.input, full.input_field, full.input);
+  require(full.input.rank() != 0,
+          "model '{}' takes samples with at least one axis, and one of the field '{}' has "
+          "none: a number is a sample of one element with 'as 1' at the end of its line in "
+          "data.fields, \"{}: from ... as 1\"",
+          spec.name, full.input_field, full.input_field);
   if (full.inputs.empty() && !model.more_inputs.empty()) {
     full.inputs.push_back({full.input_field, full.input});
     for (const std::string& field : model.more_inputs)
@@ -314,9 +305,8 @@ ModelSpec completed(const ModelSpec& spec) {
   if (!full.task) full.task = objectives_of(spec).front().task;
   if (full.batch < 1 || full.classes < 1 || full.width < 0 || full.depth < 0)
     throw ConfigError("batch, classes, width and depth of a model must be positive");
-  if (full.activations != DType::f32 && full.activations != DType::bf16)
-    throw ConfigError(fmt::format("activations cannot be {}; f32 and bf16 can be used",
-                                  name_of(full.activations)));
+  require(full.activations == DType::f32 || full.activations == DType::bf16,
+          "activations cannot be {}; f32 and bf16 can be used", name_of(full.activations));
   return full;
 }
 

@@ -30,7 +30,7 @@ struct ModelInfo {
   bool takes_tables = false;  ///< takes pooling and interaction
   /// For models with one input and one prediction: maps the one to the other. The specification is
   /// complete: no member but shortcut, width and hidden stands for "the model's own".
-  std::function<graph::Value(graph::Graph&, graph::Value x, const ModelSpec&)> prediction{};
+  std::function<Value(Graph&, Value x, const ModelSpec&)> prediction{};
   /// For any other model: builds the whole, and lists its predictions. Without `objectives` there
   /// is one prediction of the specification's task. `objectives` may be called before fields are
   /// known.

@@ -12,15 +12,15 @@
 namespace tutti::models {
 namespace {
 
-int count(const graph::Graph& graph, std::string_view op) {
+int count(const Graph& graph, std::string_view op) {
   int found = 0;
   for (const graph::Node& node : graph.nodes()) found += node.op->name() == op;
   return found;
 }
 
 struct Built {
-  graph::Graph graph;
-  graph::Value out;
+  Graph graph;
+  Value out;
 };
 
 Built cosmoflow(const Shape& shape, const CosmoFlowSpec& spec, DType dtype = DType::f32) {
@@ -35,14 +35,14 @@ Built deepcam(const Shape& shape, const DeepCamSpec& spec, DType dtype = DType::
   return b;
 }
 
-graph::Init::Kind init_of(const Built& b, std::string_view name) {
-  const graph::Value v = b.graph.find(name);
+Init::Kind init_of(const Built& b, std::string_view name) {
+  const Value v = b.graph.find(name);
   EXPECT_TRUE(v.valid()) << name;
-  return v.valid() ? b.graph[v].init.kind : graph::Init::Kind::ones;
+  return v.valid() ? b.graph[v].init.kind : Init::Kind::ones;
 }
 
 Shape shape_of(const Built& b, std::string_view name) {
-  const graph::Value v = b.graph.find(name);
+  const Value v = b.graph.find(name);
   EXPECT_TRUE(v.valid()) << name;
   return v.valid() ? b.graph.shape(v) : Shape{};
 }
@@ -56,8 +56,8 @@ TEST(CosmoFlow, HasTheNumberOfParametersOfTheReference) {
   EXPECT_EQ(v1.graph.shape(v1.out), (Shape{2, 4}));
   EXPECT_EQ(shape_of(v1, "pool5"), (Shape{2, 512, 4, 4, 4}));
   EXPECT_EQ(count(v1.graph, "dropout"), 2);
-  EXPECT_EQ(init_of(v1, "conv1.weight"), graph::Init::Kind::glorot_uniform);
-  EXPECT_EQ(init_of(v1, "fc2.bias"), graph::Init::Kind::zeros);
+  EXPECT_EQ(init_of(v1, "conv1.weight"), Init::Kind::glorot_uniform);
+  EXPECT_EQ(init_of(v1, "fc2.bias"), Init::Kind::zeros);
 }
 
 TEST(CosmoFlow, ForwardCostsWhatIsPublished) {
@@ -73,8 +73,8 @@ TEST(CosmoFlow, KeepsExtentsWithEvenKernelsAndTrainsInBothPrecisions) {
       Built b = cosmoflow({3, 4, 64, 64, 64}, {.kernel = kernel, .channels = 8}, dtype);
       EXPECT_EQ(shape_of(b, "conv5"), (Shape{3, 128, 4, 4, 4}));
       EXPECT_EQ(b.graph.type(b.out).desc.dtype, DType::f32);
-      const graph::Value target = b.graph.input("target", {DType::f32, {3, 4}, {}});
-      const graph::Value loss = ops::pointwise_loss(b.graph, "loss", b.out, target, {});
+      const Value target = b.graph.input("target", {DType::f32, {3, 4}, {}});
+      const Value loss = ops::pointwise_loss(b.graph, "loss", b.out, target, {});
       EXPECT_EQ(ops::differentiate(b.graph, std::array{loss}).size(), 16u);
     }
   const Built eval = cosmoflow({1, 4, 32, 32, 32}, {.mode = ops::Mode::eval});
@@ -88,28 +88,28 @@ TEST(CosmoFlow, RefusesVolumesThatFivePoolingsDoNotFit) {
 }
 
 TEST(CosmoFlowSmall, SeesEveryStageAndTrains) {
-  graph::Graph graph;
-  const graph::Value x = graph.input("volume", {DType::f32, {3, 4, 64, 64, 64}, {}});
-  const graph::Value y = cosmoflow_small_prediction(graph, x);
+  Graph graph;
+  const Value x = graph.input("volume", {DType::f32, {3, 4, 64, 64, 64}, {}});
+  const Value y = cosmoflow_small_prediction(graph, x);
   EXPECT_EQ(graph.shape(y), (Shape{3, 4}));
   EXPECT_EQ(graph.parameter_count(), 108'612);
-  EXPECT_EQ(graph.shape(graph.find("conv1")), (Shape{3, 16, 32, 32, 32}));
-  EXPECT_EQ(graph.shape(graph.find("conv5")), (Shape{3, 32, 2, 2, 2}));
-  EXPECT_EQ(graph.shape(graph.find("mean")), (Shape{3, 144}));
-  const graph::Value target = graph.input("target", {DType::f32, {3, 4}, {}});
-  const graph::Value loss = ops::pointwise_loss(graph, "loss", y, target, {});
+  EXPECT_EQ(graph.shape("conv1"), (Shape{3, 16, 32, 32, 32}));
+  EXPECT_EQ(graph.shape("conv5"), (Shape{3, 32, 2, 2, 2}));
+  EXPECT_EQ(graph.shape("mean"), (Shape{3, 144}));
+  const Value target = graph.input("target", {DType::f32, {3, 4}, {}});
+  const Value loss = ops::pointwise_loss(graph, "loss", y, target, {});
   EXPECT_EQ(ops::differentiate(graph, std::array{loss}).size(), 5u + 2 * 6 + 4);
 }
 
 TEST(CosmoFlowSmall, TakesWidthsAndRefusesVolumesThatDoNotHalve) {
-  graph::Graph graph;
-  const graph::Value x = graph.input("volume", {DType::bf16, {1, 2, 32, 32, 32}, {}});
-  const graph::Value y = cosmoflow_small_prediction(
+  Graph graph;
+  const Value x = graph.input("volume", {DType::bf16, {1, 2, 32, 32, 32}, {}});
+  const Value y = cosmoflow_small_prediction(
       graph, x, {.channels = 4, .hidden = {}, .outputs = 3, .mode = ops::Mode::eval});
   EXPECT_EQ(graph.shape(y), (Shape{1, 3}));
   EXPECT_EQ(graph.type(y).desc.dtype, DType::f32);
-  const graph::Value flat = graph.input("flat", {DType::f32, {1, 4, 32, 32}, {}}),
-                     odd = graph.input("odd", {DType::f32, {1, 4, 48, 48, 48}, {}});
+  const Value flat = graph.input("flat", {DType::f32, {1, 4, 32, 32}, {}}),
+              odd = graph.input("odd", {DType::f32, {1, 4, 48, 48, 48}, {}});
   EXPECT_THROW(cosmoflow_small_prediction(graph, flat), ConfigError);
   EXPECT_THROW(cosmoflow_small_prediction(graph, odd), ConfigError);
 }
@@ -146,18 +146,18 @@ TEST(DeepCam, HasTheNamesOfTheReference) {
   EXPECT_EQ(shape_of(b, "upsample.conv1.6.bias"), (Shape{256}));
   EXPECT_EQ(shape_of(b, "upsample.last_deconv.0.weight"), (Shape{256, 3, 3, 3}));
   EXPECT_FALSE(b.graph.find("upsample.last_deconv.0.bias").valid());
-  EXPECT_EQ(init_of(b, x + "block5.rep.0.conv1.weight"), graph::Init::Kind::kaiming_normal_fan_in);
+  EXPECT_EQ(init_of(b, x + "block5.rep.0.conv1.weight"), Init::Kind::kaiming_normal_fan_in);
   EXPECT_EQ(init_of(b, "bottleneck.aspp1.atrous_convolution.weight"),
-            graph::Init::Kind::kaiming_normal_fan_in);
-  EXPECT_EQ(init_of(b, "upsample.conv1.0.weight"), graph::Init::Kind::uniform_fan_in);
+            Init::Kind::kaiming_normal_fan_in);
+  EXPECT_EQ(init_of(b, "upsample.conv1.0.weight"), Init::Kind::uniform_fan_in);
 }
 
 TEST(DeepCam, SmallOnesTrainInBothPrecisions) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     Built b = deepcam({2, 16, 32, 48}, {.divisor = 32, .middle_blocks = 1}, dtype);
     EXPECT_EQ(b.graph.type(b.out).desc.dtype, DType::f32);
-    const graph::Value labels = b.graph.input("labels", {DType::i32, {2, 32, 48}, {}});
-    const graph::Value loss = ops::softmax_cross_entropy(
+    const Value labels = b.graph.input("labels", {DType::i32, {2, 32, 48}, {}});
+    const Value loss = ops::softmax_cross_entropy(
         b.graph, "loss", b.out, labels,
         {.class_weights = {1, 2, 3}, .mean_over = ops::MeanOver::labels});
     const size_t parameters = b.graph.with_role(graph::Role::parameter).size();

@@ -79,9 +79,10 @@ ModelInfo vit(const VitSize& size) {
           .takes_attention_dropout = true,
           .takes_depth = true,
           .takes_heads = true,
-          .prediction = [size](graph::Graph& graph, graph::Value x, const ModelSpec& spec) {
-            VitSpec own{.classes = spec.classes,
-                        .encoder = with_sizes({.width = size.width, .heads = size.heads}, spec)};
+          .prediction = [size](Graph& graph, Value x, const ModelSpec& spec) {
+            VitSpec own{
+                .classes = spec.classes,
+                .encoder = with_sizes(EncoderSpec{.width = size.width, .heads = size.heads}, spec)};
             if (spec.kernel > 0) own.patch = spec.kernel;
             return vit_logits(graph, x, own);
           }};

@@ -9,26 +9,19 @@
 namespace tutti::models {
 namespace {
 
-double flop_of(const graph::Graph& graph, const graph::Node& node) {
-  std::vector<graph::ValueType> in, out;
-  for (const graph::Value v : node.in) in.push_back(graph.type(v));
-  for (const graph::Value v : node.out) out.push_back(graph.type(v));
-  return node.op->flop(in, out);
-}
-
 Shape sample_of(const graph::ValueType& type) {
   const Shape& shape = type.desc.shape;
   return type.batched ? Shape(std::span(shape.begin() + 1, shape.end())) : shape;
 }
 
-LayerSummary layer_of(const graph::Graph& graph, const graph::Node& node) {
+LayerSummary layer_of(const Graph& graph, const graph::Node& node) {
   const std::string attributes = node.op->attributes();
   LayerSummary layer{
       .name = node.name,
       .op = std::string(node.op->name()) + (attributes.empty() ? "" : " " + attributes),
       .output = sample_of(graph.type(node.out.front())),
-      .flop = flop_of(graph, node)};
-  for (const graph::Value v : node.in)
+      .flop = graph.flop(node)};
+  for (const Value v : node.in)
     if (graph[v].role == graph::Role::parameter || graph[v].role == graph::Role::table)
       layer.parameters += graph.shape(v).elements();
   return layer;
@@ -39,7 +32,7 @@ double training_flop(ModelSpec spec) {
   ModelGraph m = build_model(spec);
   ops::differentiate(m.graph, m.losses);
   double flop = 0;
-  for (const graph::Node& node : m.graph.nodes()) flop += flop_of(m.graph, node);
+  for (const graph::Node& node : m.graph.nodes()) flop += m.graph.flop(node);
   return flop;
 }
 
@@ -49,7 +42,7 @@ ModelSummary summarise(const ModelSpec& given) {
   ModelSpec spec = completed(given);
   spec.batch = 1;
   spec.mode = ops::Mode::eval;
-  const graph::Graph graph = build_model(spec).graph;
+  const Graph graph = build_model(spec).graph;
   ModelSummary summary{.name = spec.name,
                        .description = find_model(spec.name).description,
                        .input = spec.input,
@@ -60,7 +53,7 @@ ModelSummary summarise(const ModelSpec& given) {
     summary.forward_flop += summary.layers.back().flop;
   }
   summary.parameters = graph.parameter_count();
-  for (const graph::Value v : graph.with_role(graph::Role::statistic))
+  for (const Value v : graph.with_role(graph::Role::statistic))
     summary.statistics += graph.shape(v).elements();
   summary.training_flop = training_flop(spec);
   return summary;
@@ -87,13 +80,13 @@ std::string to_text(const ModelSummary& s) {
   const char* outputs = s.task == TaskKind::regress    ? s.classes == 1 ? "output" : "outputs"
                         : s.task == TaskKind::language ? "tokens"
                                                        : "classes";
-  std::string text = fmt::format("{}: {}\ninput {}, {} {}\n\n", s.name, s.description,
-                                 s.input.to_string(), s.classes, outputs);
+  std::string text = fmt::format("{}: {}\ninput {}, {} {}\n\n", s.name, s.description, s.input,
+                                 s.classes, outputs);
   text += fmt::format("{:<{}}  {:<{}}  {:>12}  {:>12}  {:>9}\n", "layer", name_width, "operation",
                       op_width, "output", "parameters", "FLOP");
   for (const LayerSummary& layer : s.layers)
     text += fmt::format("{:<{}}  {:<{}}  {:>12}  {:>12}  {:>9}\n", layer.name, name_width, layer.op,
-                        op_width, layer.output.to_string(), layer.parameters,
+                        op_width, layer.output, layer.parameters,
                         layer.flop > 0 ? with_unit(layer.flop) : "");
   text += fmt::format("\nparameters {}, running averages {}\n", s.parameters, s.statistics);
   text += fmt::format(

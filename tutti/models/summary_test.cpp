@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tutti/base/expect_text.h"
+
 namespace tutti::models {
 
 TEST(ModelSummary, CountsByHand) {
@@ -31,9 +33,9 @@ TEST(ModelSummary, ResNet44CostsWhatIsPublished) {
 
 TEST(ModelSummary, PrintsATable) {
   const std::string text = to_text(summarise({.name = "resnet20"}));
-  EXPECT_NE(text.find("layer3.2.conv2"), std::string::npos);
-  EXPECT_NE(text.find("64x8x8"), std::string::npos);
-  EXPECT_NE(text.find("parameters 269722, running averages"), std::string::npos);
+  EXPECT_TRUE(has_text(text, "layer3.2.conv2"));
+  EXPECT_TRUE(has_text(text, "64x8x8"));
+  EXPECT_TRUE(has_text(text, "parameters 269722, running averages"));
   EXPECT_EQ(with_unit(0), "0");
   EXPECT_EQ(with_unit(999.7), "1.00 k");
   EXPECT_EQ(with_unit(82'700'000), "82.7 M");

@@ -9,6 +9,7 @@
 // start as N(0, 0.02^2) cut at two deviations, biases as 0.
 
 #include "tutti/models/block/model_builder.h"
+#include "tutti/models/block/sizes.h"
 
 namespace tutti::models {
 
@@ -20,23 +21,16 @@ struct EncoderSpec {
   ops::Mode mode = ops::Mode::train;
 };
 
-/// Returns `own` with the sizes that the specification gives, its dropout and its mode.
-EncoderSpec with_sizes(EncoderSpec own, const ModelSpec& given);
-
 inline constexpr double kEncoderDeviation = 0.02;
 inline constexpr ops::LayerNormAttributes kEncoderNorm{.epsilon = 1e-6f};
 
 /// Returns the distribution that weights start from.
-graph::Init encoder_init(graph::Init::Stored stored = graph::Init::Stored::as_it_is);
+Init encoder_init(Init::Stored stored = Init::Stored::as_it_is);
 /// Adds a layer on each position by itself, with weights from encoder_init.
-graph::Value encoder_linear(graph::Graph& graph, const std::string& name, graph::Value x,
-                            int64_t outputs);
-/// Throws ConfigError naming the model where the width is no multiple of the heads.
-void require_encoder_heads(std::string_view model, const EncoderSpec& spec);
+Value encoder_linear(Graph& graph, const std::string& name, Value x, int64_t outputs);
 
 /// Takes x [N, width, T] and returns the same shape. `padding`: i32 [N, T], below 0 at positions
 /// that no position sees; invalid: all are seen.
-graph::Value encoder_layers(graph::Graph& graph, graph::Value x, graph::Value padding,
-                            const EncoderSpec& spec);
+Value encoder_layers(Graph& graph, Value x, Value padding, const EncoderSpec& spec);
 
 }  // namespace tutti::models

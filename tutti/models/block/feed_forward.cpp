@@ -4,8 +4,7 @@ namespace tutti::models {
 namespace {
 
 /// Adds dense layers of the given sizes with ReLU, then the classifier.
-graph::Value classify(graph::Graph& graph, graph::Value x, const std::vector<int64_t>& hidden,
-                      const ModelSpec& spec) {
+Value classify(Graph& graph, Value x, const std::vector<int64_t>& hidden, const ModelSpec& spec) {
   int layer = 1;
   for (const int64_t size : hidden) {
     const std::string name = fmt::format("fc{}", layer++);
@@ -15,8 +14,7 @@ graph::Value classify(graph::Graph& graph, graph::Value x, const std::vector<int
   return ops::dense(graph, fmt::format("fc{}", layer), x, {.outputs = spec.classes});
 }
 
-graph::Value conv_and_pool(graph::Graph& graph, int layer, graph::Value x, int64_t channels,
-                           int64_t padding) {
+Value conv_and_pool(Graph& graph, int layer, Value x, int64_t channels, int64_t padding) {
   x = ops::conv(graph, fmt::format("conv{}", layer), x,
                 {.out_channels = channels,
                  .kernel = ops::in_all(5),
@@ -30,12 +28,12 @@ graph::Value conv_and_pool(graph::Graph& graph, int layer, graph::Value x, int64
 
 }  // namespace
 
-graph::Value mlp_logits(graph::Graph& graph, graph::Value images, const ModelSpec& spec) {
+Value mlp_logits(Graph& graph, Value images, const ModelSpec& spec) {
   return classify(graph, images, spec.hidden.empty() ? std::vector<int64_t>{256, 128} : spec.hidden,
                   spec);
 }
 
-graph::Value lenet_logits(graph::Graph& graph, graph::Value images, const ModelSpec& spec) {
+Value lenet_logits(Graph& graph, Value images, const ModelSpec& spec) {
   return classify(graph, conv_and_pool(graph, 2, conv_and_pool(graph, 1, images, 6, 2), 16, 0),
                   {120, 84}, spec);
 }

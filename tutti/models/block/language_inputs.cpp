@@ -32,9 +32,8 @@ LanguageInputs language_inputs(ModelBuilder& model) {
   return inputs;
 }
 
-graph::Value causal_attention(graph::Graph& graph, const std::string& name,
-                              std::vector<graph::Value> in, ops::AttentionAttributes a,
-                              graph::Value segments) {
+Value causal_attention(Graph& graph, const std::string& name, std::vector<Value> in,
+                       ops::AttentionAttributes a, Value segments) {
   a.causal = true;
   if (segments.valid()) {
     a.mask = ops::AttentionMask::segments;

@@ -6,9 +6,9 @@
 namespace tutti::models {
 
 struct LanguageInputs {
-  graph::Value tokens;    ///< i32 [N, T]
+  Value tokens;           ///< i32 [N, T]
   ops::TokenLabels next;  ///< the token after each
-  graph::Value segments;  ///< i32 [N, T], the number of each token's document; invalid: documents
+  Value segments;         ///< i32 [N, T], the number of each token's document; invalid: documents
                           ///< are not told apart
 };
 
@@ -17,8 +17,7 @@ struct LanguageInputs {
 LanguageInputs language_inputs(ModelBuilder& model);
 
 /// Adds causal attention of a decoder to the sequences `in`; `segments`, where valid, is its mask.
-graph::Value causal_attention(graph::Graph& graph, const std::string& name,
-                              std::vector<graph::Value> in, ops::AttentionAttributes attributes,
-                              graph::Value segments);
+Value causal_attention(Graph& graph, const std::string& name, std::vector<Value> in,
+                       ops::AttentionAttributes attributes, Value segments);
 
 }  // namespace tutti::models

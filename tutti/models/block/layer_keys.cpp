@@ -17,12 +17,15 @@ std::vector<std::string> activation_words() {
 }
 
 std::vector<std::string> inits() {
-  const auto all = words(graph::Init::Kind::zeros);
+  const auto all = words(Init::Kind::zeros);
   return {all.begin(), all.end()};
 }
 
 std::vector<LayerKey> all_keys() {
   using enum LayerKeyKind;
+  const auto one_of = [](std::string name, std::string help, std::vector<std::string> words) {
+    return LayerKey{std::move(name), word, std::move(help), 0, 0, std::move(words)};
+  };
   return {
       {"type", word, "What the layer does: one of the types above. Needed"},
       {"name", text,
@@ -35,19 +38,13 @@ std::vector<LayerKey> all_keys() {
        "it"},
       {"target", text,
        "It predicts this field of `data.target`. Without it, of a layer that predicts: the first"},
-      {"task",
-       word,
-       "What is learned of that field. Without it: `model.task`, and where that is auto, what the "
-       "field holds: numbers (also with `loss`), one class, or a class at each position",
-       0,
-       0,
-       {"classify", "segment", "regress"}},
-      {"loss",
-       word,
-       "Loss of each number. Without it: `loss.pointwise`",
-       0,
-       0,
-       {"mse", "mae", "huber", "bce_with_logits"}},
+      one_of("task",
+             "What is learned of that field. Without it: `model.task`, and where that is auto, "
+             "what the field holds: numbers (also with `loss`), one class, or a class at each "
+             "position",
+             {"classify", "segment", "regress"}),
+      one_of("loss", "Loss of each number. Without it: `loss.pointwise`",
+             {"mse", "mae", "huber", "bce_with_logits"}),
       {"weight", real, "Weight of its loss in the sum of all. 1 without it", 0, 1e30},
       {"channels", count,
        "Channels of the result. Needed, but in a layer that predicts: without it as many as its "
@@ -69,32 +66,25 @@ std::vector<LayerKey> all_keys() {
        4096},
       {"groups", count, "Groups of channels that do not see each other. 1 without it", 1},
       {"bias", flag, "Whether a number is added to each channel. true without it"},
-      {"activation", word,
-       "Nonlinearity of the result. none without it; the type `activation` needs it", 0, 0,
-       activation_words()},
+      one_of("activation",
+             "Nonlinearity of the result. none without it; the type `activation` needs it",
+             activation_words()),
       {"slope", real, "Of leaky_relu. 0.01 without it", 1e-6, 1},
-      {"init", word, "How weights start. uniform_fan_in without it, as in PyTorch", 0, 0, inits()},
+      one_of("init", "How weights start. uniform_fan_in without it, as in PyTorch", inits()),
       {"init_value", real,
        "The number of constant, the deviation of normal and truncated_normal, the bound of "
        "uniform: these need it, for without it it is 0",
        -1e30, 1e30},
-      {"bias_init",
-       word,
-       "How biases start. uniform_fan_in without it, with the weight's fan",
-       0,
-       0,
-       {"uniform_fan_in", "zeros", "constant"}},
+      one_of("bias_init", "How biases start. uniform_fan_in without it, with the weight's fan",
+             {"uniform_fan_in", "zeros", "constant"}),
       {"bias_value", real, "The number of a constant bias. 0 without it", -1e30, 1e30},
       {"epsilon", real, "Added to the variance. 1e-5 without it", 0, 1},
       {"momentum", real, "Weight of a batch in the running statistics. 0.1 without it", 0, 1},
-      {"statistics",
-       word,
-       "What training normalises by: the batch, or the running averages, which then are constants "
-       "to the gradient (with momentum = 0: frozen). batch without it",
-       0,
-       0,
-       {"batch", "running"}},
-      {"kind", word, "Maximum or average. max without it", 0, 0, {"max", "average"}},
+      one_of("statistics",
+             "What training normalises by: the batch, or the running averages, which then are "
+             "constants to the gradient (with momentum = 0: frozen). batch without it",
+             {"batch", "running"}),
+      one_of("kind", "Maximum or average. max without it", {"max", "average"}),
       {"count_pad", flag, "Whether an average counts the padding. true without it"},
       {"probability", real, "Probability with which an element is left out. 0.5 without it", 0,
        0.999},
@@ -144,8 +134,8 @@ bool is_of_kind(LayerKeyKind kind, const LayerValue& value) {
 }
 
 void require_within(const LayerKey& key, double x) {
-  if (!(x >= key.least && x <= key.greatest))
-    throw ConfigError(fmt::format("must be between {} and {}, is {}", key.least, key.greatest, x));
+  require(x >= key.least && x <= key.greatest, "must be between {} and {}, is {}", key.least,
+          key.greatest, x);
 }
 
 }  // namespace
@@ -168,8 +158,7 @@ std::vector<std::string> keys_of(const LayerType& type) {
 }
 
 void check_layer_value(const LayerKey& key, const LayerValue& value) {
-  if (!is_of_kind(key.kind, value))
-    throw ConfigError(fmt::format("must be {}", kind_text(key.kind)));
+  require(is_of_kind(key.kind, value), "must be {}", kind_text(key.kind));
   if (key.kind == LayerKeyKind::count || key.kind == LayerKeyKind::extents ||
       key.kind == LayerKeyKind::real) {
     if (const auto* i = std::get_if<int64_t>(&value)) require_within(key, static_cast<double>(*i));

@@ -31,34 +31,34 @@ ops::ConvSpec conv_spec(const LayerPlace& place, int64_t channels) {
   return spec;
 }
 
-graph::Value conv_layer(LayerPlace& place) {
+Value conv_layer(LayerPlace& place) {
   ops::ConvSpec spec = conv_spec(place, place.outputs("channels"));
   spec.activation = fused(place);
-  const graph::Value y = ops::conv(place.graph, place.name, place.in[0], spec);
+  const Value y = ops::conv(place.graph, place.name, place.in[0], spec);
   return spec.activation ? y : place.activated(y);
 }
 
-graph::Value depthwise_layer(LayerPlace& place) {
+Value depthwise_layer(LayerPlace& place) {
   ops::ConvSpec spec = conv_spec(place, place.graph.shape(place.in[0])[1]);
   spec.groups = spec.out_channels;
   spec.activation = fused(place);
-  const graph::Value y = ops::conv(place.graph, place.name, place.in[0], spec);
+  const Value y = ops::conv(place.graph, place.name, place.in[0], spec);
   return spec.activation ? y : place.activated(y);
 }
 
-graph::Value separable_layer(LayerPlace& place) {
+Value separable_layer(LayerPlace& place) {
   ops::ConvSpec spec = conv_spec(place, place.outputs("channels"));
   spec.activation = fused(place);
-  const graph::Value y = ops::separable_conv(place.graph, place.name, place.in[0], spec);
+  const Value y = ops::separable_conv(place.graph, place.name, place.in[0], spec);
   return spec.activation ? y : place.activated(y);
 }
 
-graph::Value transposed_layer(LayerPlace& place) {
+Value transposed_layer(LayerPlace& place) {
   return place.activated(ops::conv_transpose(place.graph, place.name, place.in[0],
                                              conv_spec(place, place.outputs("channels"))));
 }
 
-graph::Value dense_layer(LayerPlace& place) {
+Value dense_layer(LayerPlace& place) {
   return place.activated(
       ops::dense(place.graph, place.name, place.in[0],
                  {.outputs = place.outputs("outputs"),
@@ -70,10 +70,10 @@ graph::Value dense_layer(LayerPlace& place) {
                   .bias_value = place.real("bias_value", 0)}));
 }
 
-graph::Value batch_norm_layer(LayerPlace& place) {
+Value batch_norm_layer(LayerPlace& place) {
   const auto activation = place.activation();
   const bool relu = activation && activation->kind == ops::ActivationKind::relu;
-  const graph::Value y =
+  const Value y =
       ops::batch_norm(place.graph, place.name, place.in[0], place.spec.mode,
                       {.relu = relu,
                        .statistics = {.epsilon = place.real("epsilon", 1e-5f),
@@ -82,15 +82,14 @@ graph::Value batch_norm_layer(LayerPlace& place) {
   return relu ? y : place.activated(y);
 }
 
-graph::Value activation_layer(LayerPlace& place) {
+Value activation_layer(LayerPlace& place) {
   const auto a = place.activation();
-  if (!a) throw ConfigError(fmt::format("layer '{}' needs activation", place.name));
+  require(a.has_value(), "layer '{}' needs activation", place.name);
   return ops::activation(place.graph, place.name, place.in[0], a->kind, a->slope);
 }
 
-graph::Value pool_layer(LayerPlace& place) {
-  if (!place.has("kernel"))
-    throw ConfigError(fmt::format("layer '{}' needs kernel, the side of its window", place.name));
+Value pool_layer(LayerPlace& place) {
+  require(place.has("kernel"), "layer '{}' needs kernel, the side of its window", place.name);
   const auto kernel = place.extents("kernel", ops::in_all(1)),
              pad = place.extents("pad", ops::in_all(0));
   return ops::pool(
@@ -103,137 +102,130 @@ graph::Value pool_layer(LayerPlace& place) {
        .count_include_pad = place.flag("count_pad", true)});
 }
 
-graph::Value global_average_layer(LayerPlace& place) {
+Value global_average_layer(LayerPlace& place) {
   return ops::global_average_pool(place.graph, place.name, place.in[0]);
 }
 
 void require_positions(const LayerPlace& place) {
   if (place.spatial() < 1)
     throw ConfigError(fmt::format("layer '{}': its input {} has no positions", place.name,
-                                  place.graph.shape(place.in[0]).to_string()));
+                                  place.graph.shape(place.in[0])));
 }
 
-graph::Value power_spectrum_layer(LayerPlace& place) {
+Value power_spectrum_layer(LayerPlace& place) {
   require_positions(place);
   return ops::power_spectrum(place.graph, place.name, place.in[0],
                              {.floor = place.real("floor", 1e-6f)});
 }
 
 /// Broadcasts a global average, which is a row of numbers, over positions again.
-graph::Value broadcast_layer(LayerPlace& place) {
+Value broadcast_layer(LayerPlace& place) {
   const Shape &x = place.graph.shape(place.in[0]), &like = place.graph.shape(place.in[1]);
-  if (like.rank() < 3)
-    throw ConfigError(fmt::format("layer '{}': its second input {} has no positions", place.name,
-                                  like.to_string()));
+  require(like.rank() >= 3, "layer '{}': its second input {} has no positions", place.name, like);
   std::vector<int64_t> one(static_cast<size_t>(like.rank() - 1), 1);
   one[0] = x.elements_from(1);
-  const graph::Value point = x.rank() == like.rank()
-                                 ? place.in[0]
-                                 : ops::reshape(place.graph, place.name + ".reshape", place.in[0],
-                                                Shape(std::span<const int64_t>(one)));
+  const Value point = x.rank() == like.rank()
+                          ? place.in[0]
+                          : ops::reshape(place.graph, place.name + ".reshape", place.in[0],
+                                         Shape(std::span<const int64_t>(one)));
   return ops::broadcast(place.graph, place.name, point,
                         Shape(std::span(like.begin() + 2, like.end())));
 }
 
 /// Appends fc2(relu(fc1(mean))) of the channels' means, and multiplies the channels by its sigmoid
 /// (Hu, Shen, Sun: Squeeze-and-excitation networks, CVPR 2018). Names are torchvision's.
-graph::Value squeeze_excitation_layer(LayerPlace& place) {
-  graph::Graph& graph = place.graph;
-  const graph::Value x = place.in[0];
+Value squeeze_excitation_layer(LayerPlace& place) {
+  Graph& graph = place.graph;
+  const Value x = place.in[0];
   const Shape shape = graph.shape(x);
   const int64_t channels = shape[1], squeezed = channels / place.count("reduction", 16);
-  if (place.spatial() < 2)
-    throw ConfigError(
-        fmt::format("layer '{}': its input {} has no two or three dimensions of positions",
-                    place.name, shape.to_string()));
-  if (squeezed == 0)
-    throw ConfigError(fmt::format("layer '{}': reduction is more than the {} channels of its input",
-                                  place.name, channels));
-  const auto row = [&](const char* name, graph::Value from, int64_t outputs,
-                       ops::ActivationKind kind) {
+  require(place.spatial() >= 2,
+          "layer '{}': its input {} has no two or three dimensions of positions", place.name,
+          shape);
+  require(squeezed != 0, "layer '{}': reduction is more than the {} channels of its input",
+          place.name, channels);
+  const auto row = [&](const char* name, Value from, int64_t outputs, ops::ActivationKind kind) {
     const std::string full = place.name + name;
     const ops::DenseSpec spec{.outputs = outputs, .dtype = place.spec.activations};
     return ops::activation(graph, fmt::format("{}.{}", full, name_of(kind)),
                            ops::dense(graph, full, from, spec), kind);
   };
-  const graph::Value mean = ops::global_average_pool(graph, place.name + ".avgpool", x);
-  const graph::Value inner = row(".fc1", mean, squeezed, ops::ActivationKind::relu);
-  const graph::Value gate = row(".fc2", inner, channels, ops::ActivationKind::sigmoid);
+  const Value mean = ops::global_average_pool(graph, place.name + ".avgpool", x);
+  const Value inner = row(".fc1", mean, squeezed, ops::ActivationKind::relu);
+  const Value gate = row(".fc2", inner, channels, ops::ActivationKind::sigmoid);
   std::vector<int64_t> point(static_cast<size_t>(shape.rank() - 1), 1);
   point[0] = channels;
-  const graph::Value at_point = ops::reshape(graph, place.name + ".broadcast.reshape", gate,
-                                             Shape(std::span<const int64_t>(point)));
+  const Value at_point = ops::reshape(graph, place.name + ".broadcast.reshape", gate,
+                                      Shape(std::span<const int64_t>(point)));
   return ops::mul(graph, place.name, x,
                   ops::broadcast(graph, place.name + ".broadcast", at_point,
                                  Shape(std::span(shape.begin() + 2, shape.end()))));
 }
 
-graph::Value resize_layer(LayerPlace& place) {
-  if (!place.has("factors"))
-    throw ConfigError(
-        fmt::format("layer '{}' needs factors, how often an element is repeated", place.name));
+Value resize_layer(LayerPlace& place) {
+  require(place.has("factors"), "layer '{}' needs factors, how often an element is repeated",
+          place.name);
   require_positions(place);
   return ops::resize(place.graph, place.name, place.in[0],
                      place.extents("factors", ops::in_all(1)));
 }
 
-graph::Value dropout_layer(LayerPlace& place) {
+Value dropout_layer(LayerPlace& place) {
   return ops::dropout(place.graph, place.name, place.in[0], place.real("probability", 0.5f),
                       place.spec.mode);
 }
 
-graph::Value flatten_layer(LayerPlace& place) {
+Value flatten_layer(LayerPlace& place) {
   return ops::reshape(place.graph, place.name, place.in[0],
                       Shape{place.graph.shape(place.in[0]).elements_from(1)});
 }
 
-graph::Value reshape_layer(LayerPlace& place) {
+Value reshape_layer(LayerPlace& place) {
   return ops::reshape(place.graph, place.name, place.in[0], place.shape());
 }
 
-graph::Value scale_layer(LayerPlace& place) {
+Value scale_layer(LayerPlace& place) {
   return ops::scale(place.graph, place.name, place.in[0], place.real("factor", 1));
 }
 
 /// Converts inputs to one type: layers that give rows in f32 (dense ones, spectra) may stand beside
 /// bf16 ones.
-std::vector<graph::Value> of_one_type(LayerPlace& place) {
-  const auto type = [&](graph::Value v) { return place.graph.type(v).desc.dtype; };
-  std::vector<graph::Value> in = place.in;
-  if (std::ranges::all_of(in, [&](graph::Value v) { return type(v) == type(in[0]); })) return in;
+std::vector<Value> of_one_type(LayerPlace& place) {
+  const auto type = [&](Value v) { return place.graph.type(v).desc.dtype; };
+  std::vector<Value> in = place.in;
+  if (std::ranges::all_of(in, [&](Value v) { return type(v) == type(in[0]); })) return in;
   for (size_t i = 0; i < in.size(); ++i)
     in[i] = ops::convert(place.graph, fmt::format("{}.f32.{}", place.name, i), in[i], DType::f32);
   return in;
 }
 
 /// Combines more than two inputs from left to right.
-template <graph::Value (*combine)(graph::Graph&, const std::string&, graph::Value, graph::Value)>
-graph::Value combined(LayerPlace& place) {
-  const std::vector<graph::Value> in = of_one_type(place);
-  graph::Value y = in[0];
+template <Value (*combine)(Graph&, const std::string&, Value, Value)>
+Value combined(LayerPlace& place) {
+  const std::vector<Value> in = of_one_type(place);
+  Value y = in[0];
   for (size_t i = 1; i < in.size(); ++i)
     y = combine(place.graph, i + 1 == in.size() ? place.name : fmt::format("{}.{}", place.name, i),
                 y, in[i]);
   return place.activated(y);
 }
 
-graph::Value concat_layer(LayerPlace& place) {
+Value concat_layer(LayerPlace& place) {
   return ops::concat(place.graph, place.name, of_one_type(place));
 }
 
 /// Joins the inputs to one row of features, of which all pairs are multiplied.
-graph::Value interaction_layer(LayerPlace& place) {
-  const std::vector<graph::Value> in = of_one_type(place);
+Value interaction_layer(LayerPlace& place) {
+  const std::vector<Value> in = of_one_type(place);
   const Shape& first = place.graph.shape(in[0]);
-  for (const graph::Value v : in) {
+  for (const Value v : in) {
     const Shape& x = place.graph.shape(v);
-    if (x.rank() != 2 || x[1] != first[1])
-      throw ConfigError(
-          fmt::format("layer '{}' multiplies rows of equally many numbers; its inputs "
-                      "are {} and {}",
-                      place.name, first.to_string(), x.to_string()));
+    require(x.rank() == 2 && x[1] == first[1],
+            "layer '{}' multiplies rows of equally many numbers; its inputs "
+            "are {} and {}",
+            place.name, first, x);
   }
-  const graph::Value row = ops::concat(place.graph, place.name + ".concat", in);
+  const Value row = ops::concat(place.graph, place.name + ".concat", in);
   return place.graph.append1(place.name,
                              std::make_shared<ops::Interaction>(
                                  ops::InteractionAttributes{first[1], place.flag("itself", false)}),
@@ -251,34 +243,28 @@ std::vector<LayerType> all_types() {
                                           "bias_value", "activation", "slope"};
   return {
       {"conv", "Convolution in two or three dimensions, as its input has",
-       with({"channels", "groups"}, with(window, start)), 1, 1, conv_layer},
-      {"depthwise_conv", "Convolution of each channel by itself", with(window, start), 1, 1,
+       with({"channels", "groups"}, with(window, start)), conv_layer},
+      {"depthwise_conv", "Convolution of each channel by itself", with(window, start),
        depthwise_layer},
       {"separable_conv",
        "Convolution of each channel by itself (NAME.conv1), then of 1x1 (NAME.pointwise)",
-       with({"channels"}, with(window, start)), 1, 1, separable_layer},
+       with({"channels"}, with(window, start)), separable_layer},
       {"transposed_conv", "Transposed convolution: `stride` makes the result larger",
-       with({"channels", "groups", "output_pad"}, with(window, start)), 1, 1, transposed_layer},
-      {"dense", "Every output depends on every number of a sample", with({"outputs"}, start), 1, 1,
+       with({"channels", "groups", "output_pad"}, with(window, start)), transposed_layer},
+      {"dense", "Every output depends on every number of a sample", with({"outputs"}, start),
        dense_layer},
       {"batch_norm",
        "Batch normalisation of each channel",
        {"epsilon", "momentum", "statistics", "activation", "slope"},
-       1,
-       1,
        batch_norm_layer},
-      {"activation", "A nonlinearity", {"activation", "slope"}, 1, 1, activation_layer},
+      {"activation", "A nonlinearity", {"activation", "slope"}, activation_layer},
       {"pool",
        "Maximum or average of windows",
        {"kind", "kernel", "stride", "pad", "pad_high", "count_pad"},
-       1,
-       1,
        pool_layer},
       {"global_average",
        "Average over all positions: one number a channel",
        {},
-       1,
-       1,
        global_average_layer},
       {"power_spectrum",
        "How strong the waves of each length are in periodic fields, which have no rim: of each "
@@ -289,53 +275,47 @@ std::vector<LayerType> all_types() {
        "A "
        "sample is read as a whole: threads share samples, and ranks that share one all compute it",
        {"floor"},
-       1,
-       1,
        power_spectrum_layer},
       {"broadcast",
        "The first input, one number a channel, at each position of the second",
        {},
+       broadcast_layer,
        2,
-       2,
-       broadcast_layer},
+       2},
       {"squeeze_excitation",
        "Weighs the channels: each is multiplied by a number between 0 and 1 that two dense layers, "
        "NAME.fc1 and NAME.fc2, make of the averages of all channels over their positions",
        {"reduction"},
-       1,
-       1,
        squeeze_excitation_layer},
       {"resize",
        "Each element several times in each dimension: the nearest neighbour's value",
        {"factors"},
-       1,
-       1,
        resize_layer},
-      {"dropout", "Leaves elements out while training", {"probability"}, 1, 1, dropout_layer},
-      {"flatten", "A sample as one row of numbers", {}, 1, 1, flatten_layer},
-      {"reshape", "A sample's numbers in another shape", {"shape"}, 1, 1, reshape_layer},
-      {"scale", "Multiplies by a number", {"factor"}, 1, 1, scale_layer},
+      {"dropout", "Leaves elements out while training", {"probability"}, dropout_layer},
+      {"flatten", "A sample as one row of numbers", {}, flatten_layer},
+      {"reshape", "A sample's numbers in another shape", {"shape"}, reshape_layer},
+      {"scale", "Multiplies by a number", {"factor"}, scale_layer},
       {"add",
        "The sum of its inputs: a residual connection",
        {"activation", "slope"},
+       combined<ops::add>,
        2,
-       kMany,
-       combined<ops::add>},
+       kMany},
       {"mul",
        "The product of its inputs, element by element",
        {"activation", "slope"},
+       combined<ops::mul>,
        2,
-       kMany,
-       combined<ops::mul>},
-      {"concat", "The channels of its inputs, one after the other", {}, 2, kMany, concat_layer},
+       kMany},
+      {"concat", "The channels of its inputs, one after the other", {}, concat_layer, 2, kMany},
       {"interaction",
        "The dot products of all pairs of its inputs, which are rows of equally many numbers: of "
        "the "
        "second and the first, the third and the first, the third and the second, ...",
        {"itself"},
+       interaction_layer,
        2,
-       kMany,
-       interaction_layer},
+       kMany},
   };
 }
 

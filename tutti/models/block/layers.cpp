@@ -70,12 +70,11 @@ class Readable {
  public:
   explicit Readable(ModelBuilder& model) : model_(model) {}
 
-  void add(const std::string& name, graph::Value value) {
-    if (!values_.emplace(name, value).second || is_field(name))
-      throw ConfigError(fmt::format(
-          "layer '{}': there is a layer or a field of that name: give it another name", name));
+  void add(const std::string& name, Value value) {
+    require(values_.emplace(name, value).second && !is_field(name),
+            "layer '{}': there is a layer or a field of that name: give it another name", name);
   }
-  graph::Value named(const std::string& layer, const std::string& name) {
+  Value named(const std::string& layer, const std::string& name) {
     const auto found = values_.find(name);
     if (found != values_.end()) return found->second;
     if (is_field(name)) return model_.input(name);
@@ -95,19 +94,18 @@ class Readable {
   }
 
   ModelBuilder& model_;
-  std::map<std::string, graph::Value> values_;
+  std::map<std::string, Value> values_;
 };
 
 void require_inputs_of(const LayerType& type, const std::string& name, size_t given) {
   const auto least = static_cast<size_t>(type.least_inputs),
              most = static_cast<size_t>(type.most_inputs);
-  if (given < least || given > most)
-    throw ConfigError(fmt::format("layer '{}': {} reads {} layer(s), not {}: name them with input",
-                                  name, type.name,
-                                  least == most   ? std::to_string(least)
-                                  : given < least ? fmt::format("at least {}", least)
-                                                  : fmt::format("at most {}", most),
-                                  given));
+  require(given >= least && given <= most,
+          "layer '{}': {} reads {} layer(s), not {}: name them with input", name, type.name,
+          least == most   ? std::to_string(least)
+          : given < least ? fmt::format("at least {}", least)
+                          : fmt::format("at most {}", most),
+          given);
 }
 
 /// Returns the task of a layer. Where neither it nor model.task gives one, a pointwise loss means
@@ -193,11 +191,11 @@ void build_layers(ModelBuilder& model) {
   const std::vector<size_t> outputs = outputs_of(layers);
   const std::vector<bool> predicts = before_prediction(layers, outputs);
   Readable readable(model);
-  graph::Value before = model.input();
+  Value before = model.input();
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerType& type = *find_layer_type(text_or(layers[i], "type"));
     try {
-      std::vector<graph::Value> in;
+      std::vector<Value> in;
       for (const std::string& name : inputs_of(layers[i]))
         in.push_back(readable.named(names[i], name));
       if (in.empty()) in.push_back(before);
@@ -246,10 +244,10 @@ std::array<int64_t, 3> LayerPlace::extents(std::string_view key,
   if (const auto* one = std::get_if<int64_t>(value)) return ops::in_all(*one);
   const auto& list = std::get<std::vector<int64_t>>(*value);
   if (std::ssize(list) != spatial() || list.size() > 3)
-    throw ConfigError(fmt::format(
-        "layer '{}': {} has {} numbers, and its input {} has {} spatial "
-        "dimensions",
-        name, key, list.size(), graph.shape(in[0]).to_string(), std::max(spatial(), 0)));
+    throw ConfigError(
+        fmt::format("layer '{}': {} has {} numbers, and its input {} has {} spatial "
+                    "dimensions",
+                    name, key, list.size(), graph.shape(in[0]), std::max(spatial(), 0)));
   std::array<int64_t, 3> result = ops::in_all(1);
   std::ranges::copy(list, result.begin());
   return result;
@@ -257,22 +255,20 @@ std::array<int64_t, 3> LayerPlace::extents(std::string_view key,
 
 Shape LayerPlace::shape() const {
   const LayerValue* value = table_.find("shape");
-  if (!value) throw ConfigError(fmt::format("layer '{}' needs shape", name));
+  require(value != nullptr, "layer '{}' needs shape", name);
   if (const auto* one = std::get_if<int64_t>(value)) return Shape{*one};
   const auto& list = std::get<std::vector<int64_t>>(*value);
-  if (list.size() >= Shape::kMaxRank)
-    throw ConfigError(
-        fmt::format("layer '{}': a sample has at most {} dimensions", name, Shape::kMaxRank - 1));
+  require(list.size() < Shape::kMaxRank, "layer '{}': a sample has at most {} dimensions", name,
+          Shape::kMaxRank - 1);
   return Shape(std::span<const int64_t>(list));
 }
 
 int64_t LayerPlace::outputs(std::string_view key) const {
   if (const LayerValue* value = table_.find(key)) return std::get<int64_t>(*value);
-  if (!predicts_)
-    throw ConfigError(
-        fmt::format("layer '{}' needs {}: a layer that predicts nothing has it from "
-                    "nowhere else",
-                    name, key));
+  require(predicts_,
+          "layer '{}' needs {}: a layer that predicts nothing has it from "
+          "nowhere else",
+          name, key);
   if (target_.classes > 0) return target_.classes;
   if (target_.sample.rank() == 0) return target_.name == spec.target_field ? spec.classes : 1;
   return key == "channels" ? target_.sample[0] : target_.sample.elements();
@@ -286,13 +282,13 @@ std::optional<ops::ActivationAttributes> LayerPlace::activation() const {
   return ops::ActivationAttributes{static_cast<ops::ActivationKind>(at), real("slope", 0.01f)};
 }
 
-graph::Init::Kind LayerPlace::init(std::string_view key) const {
+Init::Kind LayerPlace::init(std::string_view key) const {
   const auto& words = find_layer_key("init")->words;
-  return static_cast<graph::Init::Kind>(std::ranges::find(words, word(key, "uniform_fan_in")) -
-                                        words.begin());
+  return static_cast<Init::Kind>(std::ranges::find(words, word(key, "uniform_fan_in")) -
+                                 words.begin());
 }
 
-graph::Value LayerPlace::activated(graph::Value y) const {
+Value LayerPlace::activated(Value y) const {
   const auto a = activation();
   if (!a) return y;
   return tutti::ops::activation(graph, fmt::format("{}.{}", name, name_of(a->kind)), y, a->kind,

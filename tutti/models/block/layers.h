@@ -28,8 +28,8 @@ class LayerPlace;
 struct LayerType {
   std::string name, help;
   std::vector<std::string> keys;  ///< besides the keys that every layer takes
+  Value (*build)(LayerPlace& place);
   int least_inputs = 1, most_inputs = 1;
-  graph::Value (*build)(LayerPlace& place);
 };
 
 /// Returns all types, in the order of the documentation. Immutable; safe from any thread.
@@ -57,13 +57,13 @@ void build_layers(ModelBuilder& model);
 class LayerPlace {
  public:
   LayerPlace(ModelBuilder& model, const LayerTable& table, std::string name,
-             std::vector<graph::Value> inputs, const ModelField& target, bool predicts)
+             std::vector<Value> inputs, const ModelField& target, bool predicts)
       : name(std::move(name)), in(std::move(inputs)), graph(model.graph()), spec(model.spec()),
         target_(target), predicts_(predicts), table_(table) {}
 
   const std::string name;
-  const std::vector<graph::Value> in;
-  graph::Graph& graph;
+  const std::vector<Value> in;
+  Graph& graph;
   const ModelSpec& spec;
 
   int spatial() const { return graph.shape(in[0]).rank() - 2; }
@@ -80,9 +80,9 @@ class LayerPlace {
   /// Returns whether only pointwise layers, if any, stand between this one and a prediction.
   bool predicts() const { return predicts_; }
   std::optional<ops::ActivationAttributes> activation() const;
-  graph::Init::Kind init(std::string_view key) const;
+  Init::Kind init(std::string_view key) const;
   /// Returns `y` with the layer's activation as a node of its own, where it has one.
-  graph::Value activated(graph::Value y) const;
+  Value activated(Value y) const;
 
  private:
   const ModelField& target_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/models/registry.h"
 
 namespace tutti::models {
@@ -26,12 +27,12 @@ ModelSpec layers_of(std::vector<LayerTable> layers, Shape input = {1, 28, 28}) {
 }
 
 std::string failure(const ModelSpec& spec) {
-  try {
-    build_model(spec);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<ConfigError>("", [&] { build_model(spec); });
+}
+
+/// Expects that no model is made of the layers, for a reason that has `part` in it.
+void expect_failure(std::vector<LayerTable> layers, std::string_view part) {
+  EXPECT_TRUE(has_text(failure(layers_of(std::move(layers))), part));
 }
 
 std::vector<LayerTable> lenet() {
@@ -91,7 +92,7 @@ void expect_same(ModelSpec built_in, ModelSpec layers) {
     for (const ops::Mode mode : {ops::Mode::train, ops::Mode::eval}) {
       built_in.mode = layers.mode = mode;
       built_in.activations = layers.activations = type;
-      const graph::Graph a = build_model(built_in).graph, b = build_model(layers).graph;
+      const Graph a = build_model(built_in).graph, b = build_model(layers).graph;
       EXPECT_EQ(a.to_string(), b.to_string());
       ASSERT_EQ(a.values().size(), b.values().size());
       for (size_t i = 0; i < a.values().size(); ++i) {
@@ -128,10 +129,10 @@ TEST(Layers, ReadThoseThatTheyName) {
        layer("broadcast", {{"input", std::vector<std::string>{"global_average1", "conv1"}}}),
        layer("pool", {{"kind", word("average")}, {"kernel", std::vector<int64_t>{28, 14}}}),
        layer("flatten"), layer("dense")}));
-  EXPECT_EQ(m.graph.shape(m.graph.find("concat1")), (Shape{1, 5, 28, 28}));
-  EXPECT_EQ(m.graph.shape(m.graph.find("transposed_conv1")), (Shape{1, 3, 28, 28}));
-  EXPECT_EQ(m.graph.shape(m.graph.find("broadcast1")), (Shape{1, 3, 28, 28}));
-  EXPECT_EQ(m.graph.shape(m.graph.find("flatten1")), (Shape{1, 6}));
+  EXPECT_EQ(m.graph.shape("concat1"), (Shape{1, 5, 28, 28}));
+  EXPECT_EQ(m.graph.shape("transposed_conv1"), (Shape{1, 3, 28, 28}));
+  EXPECT_EQ(m.graph.shape("broadcast1"), (Shape{1, 3, 28, 28}));
+  EXPECT_EQ(m.graph.shape("flatten1"), (Shape{1, 6}));
   EXPECT_EQ(m.graph.shape(m.outputs[0].prediction), (Shape{1, 10}));
 }
 
@@ -161,10 +162,9 @@ TEST(Layers, SqueezeExcitationIsWhatSmallerLayersMake) {
            layer("mul", {{"name", word("se")}, {"input", both("conv1", "se.broadcast")}}), means,
            head}),
       excited(4));
-  EXPECT_NE(failure(excited(16)).find("more than the 8 channels"), std::string::npos);
-  EXPECT_NE(failure(layers_of({layer("flatten"), layer("squeeze_excitation"), layer("dense")}))
-                .find("has no two or three dimensions"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(failure(excited(16)), "more than the 8 channels"));
+  expect_failure({layer("flatten"), layer("squeeze_excitation"), layer("dense")},
+                 "has no two or three dimensions");
 }
 
 TEST(Layers, SpectraAreRowsOfNumbers) {
@@ -173,11 +173,9 @@ TEST(Layers, SpectraAreRowsOfNumbers) {
                       std::move(spectrum), layer("dense")});
   };
   const ModelGraph m = build_model(network(layer("power_spectrum", {{"floor", LayerValue(0.5)}})));
-  EXPECT_EQ(m.graph.shape(m.graph.find("power_spectrum1")), (Shape{1, 4 * 13}));
-  EXPECT_NE(m.graph.to_string().find("floor 0.5"), std::string::npos);
-  EXPECT_NE(failure(layers_of({layer("flatten"), layer("power_spectrum"), layer("dense")}))
-                .find("has no positions"),
-            std::string::npos);
+  EXPECT_EQ(m.graph.shape("power_spectrum1"), (Shape{1, 4 * 13}));
+  EXPECT_TRUE(has_text(m.graph.to_string(), "floor 0.5"));
+  expect_failure({layer("flatten"), layer("power_spectrum"), layer("dense")}, "has no positions");
 }
 
 /// The network of a recommendation model without its tables: features of equal width, the
@@ -197,12 +195,11 @@ TEST(Layers, InteractionsAreOfAllPairsOfInputs) {
                       layer("dense")});
   };
   const ModelGraph m = build_model(network(8, {}));
-  EXPECT_EQ(m.graph.shape(m.graph.find("interaction1")), (Shape{1, 3}));
-  EXPECT_EQ(m.graph.shape(m.graph.find("concat1")), (Shape{1, 11}));
+  EXPECT_EQ(m.graph.shape("interaction1"), (Shape{1, 3}));
+  EXPECT_EQ(m.graph.shape("concat1"), (Shape{1, 11}));
   const ModelGraph with = build_model(network(8, {{"itself", LayerValue(true)}}));
-  EXPECT_EQ(with.graph.shape(with.graph.find("interaction1")), (Shape{1, 6}));
-  EXPECT_NE(failure(network(9, {})).find("rows of equally many numbers"), std::string::npos)
-      << failure(network(9, {}));
+  EXPECT_EQ(with.graph.shape("interaction1"), (Shape{1, 6}));
+  EXPECT_TRUE(has_text(failure(network(9, {})), "rows of equally many numbers"));
 }
 
 TEST(Layers, RowsOfBothTypesStandBesideEachOther) {
@@ -229,47 +226,31 @@ TEST(Layers, SayWhereTheyDoNotFit) {
   EXPECT_TRUE(
       failure(layers_of({pool, layer("dense")})).starts_with("net.toml:7:1: layer 'pool1': "))
       << failure(layers_of({pool, layer("dense")}));
-  EXPECT_NE(failure(layers_of({layer("conv"), layer("dense")})).find("'conv1' needs channels"),
-            std::string::npos);
-  EXPECT_NE(
-      failure(layers_of({layer("flatten"), layer("add")})).find("reads at least 2 layer(s), not 1"),
-      std::string::npos);
-  EXPECT_NE(failure(layers_of({layer("dense", {{"input", word("conv7")}})})).find("conv7"),
-            std::string::npos);
-  EXPECT_NE(failure(layers_of({layer("conv", {{"channels", number(2)},
-                                              {"kernel", std::vector<int64_t>{3, 3, 3}}}),
-                               layer("dense")}))
-                .find("kernel has 3 numbers"),
-            std::string::npos);
-  EXPECT_NE(failure(layers_of({layer("flatten", {{"name", word("image")}}), layer("dense")}))
-                .find("another name"),
-            std::string::npos);
-  EXPECT_NE(failure(layers_of({layer("flatten"),
-                               layer("broadcast",
-                                     {{"input", std::vector<std::string>{"image", "flatten1"}}}),
-                               layer("dense")}))
-                .find("has no positions"),
-            std::string::npos);
-  EXPECT_NE(failure(layers_of({})).find("no layers"), std::string::npos);
+  expect_failure({layer("conv"), layer("dense")}, "'conv1' needs channels");
+  expect_failure({layer("flatten"), layer("add")}, "reads at least 2 layer(s), not 1");
+  expect_failure({layer("dense", {{"input", word("conv7")}})}, "conv7");
+  expect_failure(
+      {layer("conv", {{"channels", number(2)}, {"kernel", std::vector<int64_t>{3, 3, 3}}}),
+       layer("dense")},
+      "kernel has 3 numbers");
+  expect_failure({layer("flatten", {{"name", word("image")}}), layer("dense")}, "another name");
+  expect_failure({layer("flatten"),
+                  layer("broadcast", {{"input", std::vector<std::string>{"image", "flatten1"}}}),
+                  layer("dense")},
+                 "has no positions");
+  expect_failure({}, "no layers");
   ModelSpec flat = layers_of({layer("conv", {{"channels", number(2)}})});
   flat.input = {3};
-  EXPECT_NE(failure(flat).find("a sample of its input 'image' is 3, and 2 to 4 axes are needed"),
-            std::string::npos)
-      << failure(flat);
+  EXPECT_TRUE(
+      has_text(failure(flat), "a sample of its input 'image' is 3, and 2 to 4 axes are needed"));
   ModelSpec single = layers_of({layer("dense")});
   single.input = {};
-  EXPECT_NE(failure(single).find("'as 1' at the end of its line"), std::string::npos)
-      << failure(single);
+  EXPECT_TRUE(has_text(failure(single), "'as 1' at the end of its line"));
 }
 
 TEST(Layers, TablesAreChecked) {
   const auto wrong = [](LayerTable table) {
-    try {
-      check_layers({layer("flatten"), std::move(table)});
-    } catch (const ConfigError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return message_of<ConfigError>("", [&] { check_layers({layer("flatten"), std::move(table)}); });
   };
   EXPECT_EQ(wrong(layer("conf")), "layer 2: there is no type 'conf'");
   EXPECT_EQ(wrong({}), "layer 2: has no type");
@@ -278,27 +259,21 @@ TEST(Layers, TablesAreChecked) {
             "layer 2: channels must be between 1 and 16777216, is 0");
   EXPECT_EQ(wrong(layer("conv", {{"kernel", word("3")}})),
             "layer 2: kernel must be an integer or a list of integers");
-  EXPECT_NE(wrong(layer("conv", {{"activation", word("rely")}})).find("is \"rely\""),
-            std::string::npos);
+  EXPECT_TRUE(has_text(wrong(layer("conv", {{"activation", word("rely")}})), "is \"rely\""));
   EXPECT_EQ(wrong(layer("conv", {{"kernel", std::vector<int64_t>{3, 5}}})), "");
 }
 
 TEST(Layers, KeysThatNobodyReadsAreRefused) {
-  const auto wrong = [](std::vector<LayerTable> layers) { return failure(layers_of(layers)); };
-  EXPECT_NE(wrong({layer("dense", {{"outputs", number(4)}, {"weight", 2.0}}), layer("dense")})
-                .find("'dense1': weight is of a prediction"),
-            std::string::npos);
-  EXPECT_NE(wrong({layer("conv", {{"channels", number(4)}}),
-                   layer("flatten", {{"input", word("image")}}), layer("dense")})
-                .find("'conv1': no layer reads it"),
-            std::string::npos);
-  EXPECT_NE(wrong({layer("dense", {{"task", word("classify")}, {"loss", word("mae")}})})
-                .find("loss is of numbers"),
-            std::string::npos);
-  EXPECT_NE(wrong({layer("dense", {{"slope", 0.1}})}).find("slope is of"), std::string::npos);
-  EXPECT_NE(wrong({layer("dense", {{"init_value", 0.1}})}).find("init_value is of"),
-            std::string::npos);
-  EXPECT_NE(wrong({layer("dense"), layer("scale")}).find("scale needs factor"), std::string::npos);
+  expect_failure({layer("dense", {{"outputs", number(4)}, {"weight", 2.0}}), layer("dense")},
+                 "'dense1': weight is of a prediction");
+  expect_failure({layer("conv", {{"channels", number(4)}}),
+                  layer("flatten", {{"input", word("image")}}), layer("dense")},
+                 "'conv1': no layer reads it");
+  expect_failure({layer("dense", {{"task", word("classify")}, {"loss", word("mae")}})},
+                 "loss is of numbers");
+  expect_failure({layer("dense", {{"slope", 0.1}})}, "slope is of");
+  expect_failure({layer("dense", {{"init_value", 0.1}})}, "init_value is of");
+  expect_failure({layer("dense"), layer("scale")}, "scale needs factor");
 }
 
 TEST(Layers, ASecondTargetOfNumbersHasItsOwnSize) {
@@ -330,7 +305,7 @@ TEST(Layers, SeveralPredictLossesAddUp) {
   ASSERT_EQ(m.targets.size(), 2u);
   EXPECT_EQ(m.targets[m.outputs[1].target].field, "image");
   EXPECT_EQ(m.inputs.size(), 1u);
-  EXPECT_NE(m.graph.to_string().find("mae"), std::string::npos) << m.graph.to_string();
+  EXPECT_TRUE(has_text(m.graph.to_string(), "mae"));
 }
 
 TEST(Layers, TasksFollowFromFields) {
@@ -360,13 +335,10 @@ TEST(Layers, TasksFollowFromFields) {
 TEST(Layers, ResizeRepeats) {
   const ModelGraph m = build_model(
       layers_of({layer("resize", {{"factors", std::vector<int64_t>{2, 3}}}), layer("dense")}));
-  EXPECT_EQ(m.graph.shape(m.graph.find("resize1")), (Shape{1, 1, 56, 84}));
-  EXPECT_NE(failure(layers_of({layer("resize"), layer("dense")})).find("needs factors"),
-            std::string::npos);
-  EXPECT_NE(failure(layers_of({layer("flatten"), layer("resize", {{"factors", number(2)}}),
-                               layer("dense")}))
-                .find("has no positions"),
-            std::string::npos);
+  EXPECT_EQ(m.graph.shape("resize1"), (Shape{1, 1, 56, 84}));
+  expect_failure({layer("resize"), layer("dense")}, "needs factors");
+  expect_failure({layer("flatten"), layer("resize", {{"factors", number(2)}}), layer("dense")},
+                 "has no positions");
 }
 
 }  // namespace tutti::models

@@ -9,8 +9,15 @@
 
 #include "tutti/models/block/layer_table.h"
 #include "tutti/ops/builder.h"
+#include "tutti/ops/shape_check.h"
 
 namespace tutti::models {
+
+// The words of graph/ and ops/ in which networks are written.
+using graph::Graph;
+using graph::Init;
+using graph::Value;
+using ops::require;
 
 /// The learning tasks, in terms of the network's output y and the target t, a field of the data
 /// set.
@@ -117,13 +124,13 @@ struct ModelSpec {
 /// A tensor that is filled before each run from a field: [N, field...].
 struct GraphInput {
   std::string field;
-  graph::Value value;
+  Value value;
   int64_t classes = 0;  ///< outputs for the class numbers of a target; 0: not class numbers
 };
 
 struct ModelOutput {
   Objective objective;  ///< every member is set, except perhaps the name
-  graph::Value prediction;
+  Value prediction;
   size_t target = 0;  ///< index in ModelGraph::targets; in eval mode there are none
 };
 
@@ -131,7 +138,7 @@ struct ModelOutput {
 /// no loss and no metric.
 struct ModelReading {
   std::string name;
-  graph::Value value;  ///< [N, ...], f32
+  Value value;  ///< [N, ...], f32
 };
 
 /// Inputs are named as their fields. Predictions are f32, losses are scalars of which training
@@ -139,11 +146,11 @@ struct ModelReading {
 /// losses; for language the target is then an input. Parameters and statistics have the names of
 /// the usual PyTorch implementations, so that weights load by name.
 struct ModelGraph {
-  graph::Graph graph;
+  Graph graph;
   std::vector<GraphInput> inputs, targets;
   std::vector<ModelOutput> outputs;
   std::vector<ModelReading> readings;  ///< in eval mode only
-  std::vector<graph::Value> losses;
+  std::vector<Value> losses;
 };
 
 }  // namespace tutti::models

@@ -38,13 +38,12 @@ void check_prediction(const ModelSpec& spec, TaskKind task, const Shape& predict
                     : task == TaskKind::segment  ? maps
                     : task == TaskKind::language ? false
                                                  : prediction.rank() >= 2;
-  if (!fits)
-    throw ConfigError(
-        fmt::format("model '{}' predicts {} of a sample: it cannot {}, but it works with "
-                    "model.task = \"{}\" or "
-                    "\"regress\"",
-                    spec.name, maps ? "a value at each position" : "one row of numbers",
-                    name_of(task), maps ? "segment" : "classify"));
+  require(fits,
+          "model '{}' predicts {} of a sample: it cannot {}, but it works with "
+          "model.task = \"{}\" or "
+          "\"regress\"",
+          spec.name, maps ? "a value at each position" : "one row of numbers", name_of(task),
+          maps ? "segment" : "classify");
 }
 
 }  // namespace
@@ -70,48 +69,47 @@ ModelBuilder::ModelBuilder(const ModelSpec& spec, std::vector<Objective> objecti
     : spec_(spec), objectives_(std::move(objectives)),
       losses_(losses || spec.mode == ops::Mode::train) {}
 
-graph::Value ModelBuilder::input(const std::string& field) {
+Value ModelBuilder::input(const std::string& field) {
   for (const GraphInput& input : built_.inputs)
     if (input.field == field) return input.value;
   return bound(field, spec_.activations);
 }
 
-graph::Value ModelBuilder::bound(const std::string& field, DType dtype) {
+Value ModelBuilder::bound(const std::string& field, DType dtype) {
   const Shape sample = input_named(spec_, field).sample;
-  const graph::Value x = graph().input(
+  const Value x = graph().input(
       field, {dtype, batch_of(spec_.batch, std::span(sample.begin(), sample.end())), {}});
   built_.inputs.push_back({field, x});
   return x;
 }
 
-graph::Value ModelBuilder::of_positions(const std::string& field, const char* what) {
+Value ModelBuilder::of_positions(const std::string& field, const char* what) {
   const ModelField known = input_named(spec_, field);
-  if (known.sample.rank() != 1)
-    throw ConfigError(fmt::format(
-        "model '{}' reads {}, and a sample of the field '{}' is {}: data.dataset = \"text\", "
-        "\"tokens\" and \"token-pairs\" have sequences of them",
-        spec_.name, what, field, known.sample.to_string()));
+  require(known.sample.rank() == 1,
+          "model '{}' reads {}, and a sample of the field '{}' is {}: data.dataset = \"text\", "
+          "\"tokens\" and \"token-pairs\" have sequences of them",
+          spec_.name, what, field, known.sample);
   return bound(field, DType::i32);
 }
 
-graph::Value ModelBuilder::tokens(const std::string& field, int64_t vocabulary) {
-  const graph::Value x = of_positions(field, "tokens");
+Value ModelBuilder::tokens(const std::string& field, int64_t vocabulary) {
+  const Value x = of_positions(field, "tokens");
   built_.inputs.back().classes = vocabulary > 0 ? vocabulary : spec_.classes;
   return x;
 }
 
-graph::Value ModelBuilder::documents(const std::string& field) {
+Value ModelBuilder::documents(const std::string& field) {
   return of_positions(field, "numbers of documents");
 }
 
-graph::Value ModelBuilder::rows(const std::string& field) {
+Value ModelBuilder::rows(const std::string& field) {
   const ModelField known = input_named(spec_, field);
   CHECK(!known.rows.empty() && std::ssize(known.rows) == known.sample.elements(),
         "model '{}': '{}' holds no rows of tables", spec_.name, field);
   return bound(field, DType::i32);
 }
 
-graph::Value ModelBuilder::weights(const std::string& field) { return bound(field, DType::f32); }
+Value ModelBuilder::weights(const std::string& field) { return bound(field, DType::f32); }
 
 size_t ModelBuilder::target_index(const std::string& field, const TensorDesc& desc) {
   CHECK(training(), "targets are in the graph of training alone");
@@ -124,15 +122,14 @@ size_t ModelBuilder::target_index(const std::string& field, const TensorDesc& de
   return built_.targets.size() - 1;
 }
 
-graph::Value ModelBuilder::target(const std::string& field, const TensorDesc& desc) {
+Value ModelBuilder::target(const std::string& field, const TensorDesc& desc) {
   (void)target_named(spec_, field);
   return built_.targets[target_index(field, desc)].value;
 }
 
 const Objective& ModelBuilder::objective_named(const std::string& name) const {
   const auto objective = std::ranges::find(objectives_, name, &Objective::name);
-  if (objective == objectives_.end())
-    throw ConfigError(fmt::format("model '{}' has no objective '{}'", spec_.name, name));
+  require(objective != objectives_.end(), "model '{}' has no objective '{}'", spec_.name, name);
   return *objective;
 }
 
@@ -142,7 +139,7 @@ ops::TokenLabels ModelBuilder::next_tokens(const std::string& name) {
   const Shape sample = field.sample.rank() == 1 ? field.sample : spec_.input;
   const TensorDesc desc{
       DType::i32, batch_of(spec_.batch, std::span(sample.begin(), sample.end())), {}};
-  graph::Value labels;
+  Value labels;
   if (training()) {
     const size_t target = target_index(o.target, desc);
     built_.targets[target].classes = spec_.classes;
@@ -155,7 +152,7 @@ ops::TokenLabels ModelBuilder::next_tokens(const std::string& name) {
                            spec_.classes);
 }
 
-void ModelBuilder::predict_tokens(const std::string& name, graph::Value logits,
+void ModelBuilder::predict_tokens(const std::string& name, Value logits,
                                   const ops::TokenLabels& next) {
   const std::string suffix = name.empty() ? "" : "." + name;
   ModelOutput output{.objective = objective_named(name), .prediction = {}};
@@ -178,7 +175,7 @@ void ModelBuilder::predict_tokens(const std::string& name, graph::Value logits,
   built_.outputs.push_back(std::move(output));
 }
 
-void ModelBuilder::predict(const std::string& name, graph::Value y) {
+void ModelBuilder::predict(const std::string& name, Value y) {
   const std::string suffix = name.empty() ? "" : "." + name;
   ModelOutput output{.objective = objective_named(name),
                      .prediction = ops::convert(graph(), "prediction" + suffix, y, DType::f32)};
@@ -190,7 +187,7 @@ void ModelBuilder::predict(const std::string& name, graph::Value y) {
     const Objective& o = output.objective;
     (void)target_named(spec_, o.target);
     output.target = target_index(o.target, target_desc(task, graph().shape(y)));
-    const graph::Value t = built_.targets[output.target].value;
+    const Value t = built_.targets[output.target].value;
     if (task != TaskKind::regress) {
       int64_t& classes = built_.targets[output.target].classes;
       classes = classes == 0 ? graph().shape(y)[1] : std::min(classes, graph().shape(y)[1]);
@@ -209,22 +206,22 @@ void ModelBuilder::predict(const std::string& name, graph::Value y) {
   built_.outputs.push_back(std::move(output));
 }
 
-void ModelBuilder::read_out(const std::string& name, graph::Value y) {
+void ModelBuilder::read_out(const std::string& name, Value y) {
   const auto is_called_so = [&](const auto& known) { return known.name == name; };
   CHECK(!name.empty() && std::ranges::none_of(objectives_, is_called_so) &&
             std::ranges::none_of(built_.readings, is_called_so),
         "model '{}': '{}' is one name of two outputs, or none", spec_.name, name);
   if (training()) return;
-  const graph::Value value = ops::convert(graph(), "reading." + name, y, DType::f32);
+  const Value value = ops::convert(graph(), "reading." + name, y, DType::f32);
   graph().mark_output(value);
   built_.readings.push_back({name, value});
 }
 
-void ModelBuilder::add_loss(graph::Value loss) {
+void ModelBuilder::add_loss(Value loss) {
   CHECK(training(), "losses are in the graph of training alone");
   if (graph().shape(loss).rank() != 0 || graph().type(loss).desc.dtype != DType::f32)
     throw ConfigError(fmt::format("model '{}': a loss is an f32 scalar, '{}' is {}", spec_.name,
-                                  graph()[loss].name, graph().shape(loss).to_string()));
+                                  graph()[loss].name, graph().shape(loss)));
   built_.losses.push_back(loss);
   graph().mark_output(loss);
 }
@@ -236,8 +233,8 @@ ModelGraph ModelBuilder::finish() && {
         }))
       throw ConfigError(
           fmt::format("model '{}' makes no prediction '{}'", spec_.name, objective.name));
-  if (spec_.mode == ops::Mode::train && built_.losses.empty())
-    throw ConfigError(fmt::format("model '{}' has no loss: there is nothing to learn", spec_.name));
+  require(spec_.mode != ops::Mode::train || !built_.losses.empty(),
+          "model '{}' has no loss: there is nothing to learn", spec_.name);
   return std::move(built_);
 }
 

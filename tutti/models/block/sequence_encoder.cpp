@@ -6,19 +6,19 @@ namespace {
 constexpr int64_t kUsualTokens = 256;  // used where no field tells the number
 
 struct EmbeddedSequence {
-  graph::Value x, padding;  ///< [N, width, positions], i32 [N, positions] or invalid
-  int64_t piece = 1;        ///< samples per position
+  Value x, padding;   ///< [N, width, positions], i32 [N, positions] or invalid
+  int64_t piece = 1;  ///< samples per position
 };
 
-graph::Value embedded_signals(ModelBuilder& model, const EncoderSpec& encoder, int64_t piece) {
-  const graph::Value signal = model.input();
+Value embedded_signals(ModelBuilder& model, const EncoderSpec& encoder, int64_t piece) {
+  const Value signal = model.input();
   const Shape& x = model.graph().shape(signal);
-  if (x.rank() != 3)
-    throw ConfigError(fmt::format(
-        "model '{}' reads sequences of channels at samples, [C, T], and a sample of '{}' is {}: "
-        "'permute 1 0' in data.transforms makes it of [T, C], 'as 1 T' in data.fields of T numbers",
-        model.spec().name, model.spec().input_field,
-        Shape(std::span(x.begin() + 1, x.end())).to_string()));
+  require(
+      x.rank() == 3,
+      "model '{}' reads sequences of channels at samples, [C, T], and a sample of '{}' is {}: "
+      "'permute 1 0' in data.transforms makes it of [T, C], 'as 1 T' in data.fields of T numbers",
+      model.spec().name, model.spec().input_field,
+      Shape(std::span(x.begin() + 1, x.end())).to_string());
   if (x[2] % piece != 0)
     throw ConfigError(fmt::format(
         "model '{}': pieces of {} do not fill sequences of {} samples: choose another model.kernel",
@@ -30,11 +30,10 @@ graph::Value embedded_signals(ModelBuilder& model, const EncoderSpec& encoder, i
                     .bias = true});
 }
 
-graph::Value embedded_tokens(ModelBuilder& model, graph::Value tokens, int64_t vocabulary,
-                             const EncoderSpec& encoder) {
-  const graph::Value weight =
-      model.graph().parameter("embedding.weight", {vocabulary, encoder.width, 1},
-                              encoder_init(graph::Init::Stored::matrix));
+Value embedded_tokens(ModelBuilder& model, Value tokens, int64_t vocabulary,
+                      const EncoderSpec& encoder) {
+  const Value weight = model.graph().parameter("embedding.weight", {vocabulary, encoder.width, 1},
+                                               encoder_init(Init::Stored::matrix));
   return ops::lookup(model.graph(), "embedding.lookup", weight, tokens, model.spec().activations);
 }
 
@@ -52,13 +51,12 @@ bool has_padding(const ModelSpec& spec) {
   return std::ranges::find(spec.inputs, kPaddingField, &ModelField::name) != spec.inputs.end();
 }
 
-graph::Value padding_of(ModelBuilder& model, int64_t positions) {
+Value padding_of(ModelBuilder& model, int64_t positions) {
   const Shape sample = input_named(model.spec(), kPaddingField).sample;
-  if (!(sample == Shape{positions}))
-    throw ConfigError(
-        fmt::format("model '{}': the field '{}' has {}, and there are {} positions: it needs a "
-                    "whole number for each, below 0 where there is nothing",
-                    model.spec().name, kPaddingField, sample.to_string(), positions));
+  require(sample == Shape{positions},
+          "model '{}': the field '{}' has {}, and there are {} positions: it needs a "
+          "whole number for each, below 0 where there is nothing",
+          model.spec().name, kPaddingField, sample, positions);
   return model.documents(kPaddingField);
 }
 
@@ -81,14 +79,13 @@ EmbeddedSequence embedded(ModelBuilder& model, SequenceKind kind, const EncoderS
 }
 
 /// Returns [N, width]: a learned query's attention over all positions.
-graph::Value pooled(graph::Graph& graph, const EmbeddedSequence& sequence,
-                    const EncoderSpec& encoder) {
+Value pooled(Graph& graph, const EmbeddedSequence& sequence, const EncoderSpec& encoder) {
   const int64_t width = encoder.width;
-  const graph::Value query = graph.parameter("pool.query", {1, 1, width}, encoder_init());
-  const graph::Value one = ops::slice(graph, "pool.place", sequence.x, {{0, width}, {0, 1}});
-  const graph::Value q = ops::slice(
-      graph, "pool.q", ops::prepend_token(graph, "pool.token", one, query), {{0, width}, {0, 1}});
-  std::vector<graph::Value> in{q, encoder_linear(graph, "pool.kv", sequence.x, 2 * width)};
+  const Value query = graph.parameter("pool.query", {1, 1, width}, encoder_init());
+  const Value one = ops::slice(graph, "pool.place", sequence.x, {{0, width}, {0, 1}});
+  const Value q = ops::slice(graph, "pool.q", ops::prepend_token(graph, "pool.token", one, query),
+                             {{0, width}, {0, 1}});
+  std::vector<Value> in{q, encoder_linear(graph, "pool.kv", sequence.x, 2 * width)};
   ops::AttentionAttributes a{
       .heads = encoder.heads, .key_heads = encoder.heads, .inputs = ops::AttentionInputs::q_and_kv};
   if (sequence.padding.valid()) {
@@ -99,16 +96,16 @@ graph::Value pooled(graph::Graph& graph, const EmbeddedSequence& sequence,
 }
 
 /// Returns [N, outputs, samples].
-graph::Value at_samples(graph::Graph& graph, const EmbeddedSequence& sequence, int64_t outputs) {
+Value at_samples(Graph& graph, const EmbeddedSequence& sequence, int64_t outputs) {
   if (sequence.piece == 1) return encoder_linear(graph, "head", sequence.x, outputs);
   return ops::conv_transpose(graph, "head", sequence.x,
                              {.out_channels = outputs,
                               .kernel = {sequence.piece, 1, 1},
                               .stride = {sequence.piece, 1, 1},
                               .bias = true,
-                              .init = graph::Init::Kind::truncated_normal,
+                              .init = Init::Kind::truncated_normal,
                               .init_value = kEncoderDeviation,
-                              .bias_init = graph::Init::Kind::zeros});
+                              .bias_init = Init::Kind::zeros});
 }
 
 /// Returns the outputs at each sample; 0: the outputs describe the whole sequence.
@@ -125,12 +122,11 @@ int64_t outputs_at_samples(const ModelBuilder& model, int64_t samples) {
 
 void build_sequence_encoder(ModelBuilder& model, SequenceKind kind) {
   const EncoderSpec encoder = with_sizes(kSequenceEncoder, model.spec());
-  require_encoder_heads(model.spec().name, encoder);
-  if (encoder.width % 2 != 0)
-    throw ConfigError(
-        fmt::format("model '{}': a width of {} is odd; positions are pairs of sine and cosine",
-                    model.spec().name, encoder.width));
-  graph::Graph& graph = model.graph();
+  require_whole_heads(model.spec().name, encoder);
+  require(encoder.width % 2 == 0,
+          "model '{}': a width of {} is odd; positions are pairs of sine and cosine",
+          model.spec().name, encoder.width);
+  Graph& graph = model.graph();
   EmbeddedSequence sequence = embedded(model, kind, encoder);
   sequence.x = ops::layer_norm(
       graph, "norm", encoder_layers(graph, sequence.x, sequence.padding, encoder), kEncoderNorm);
@@ -139,9 +135,9 @@ void build_sequence_encoder(ModelBuilder& model, SequenceKind kind) {
     return model.predict(at_samples(graph, sequence, outputs));
   model.predict(ops::dense(graph, "head", pooled(graph, sequence, encoder),
                            {.outputs = model.spec().classes,
-                            .init = graph::Init::Kind::truncated_normal,
+                            .init = Init::Kind::truncated_normal,
                             .init_value = kEncoderDeviation,
-                            .bias_init = graph::Init::Kind::zeros}));
+                            .bias_init = Init::Kind::zeros}));
 }
 
 }  // namespace tutti::models

@@ -2,14 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "tutti/models/registry.h"
+#include "tutti/models/model_checks.h"
 
 namespace tutti::models {
 namespace {
-
-int64_t encoder_parameters(const ModelSpec& spec) {
-  return build_model(spec).graph.parameter_count();
-}
 
 /// Counts the parameters of the layers, the last norm, and the query with its keys and values.
 int64_t layers_by_hand(int64_t depth, int64_t d, int64_t hidden) {
@@ -42,14 +38,14 @@ Shape predicted(const ModelSpec& spec) {
 }
 
 TEST(SequenceEncoder, HasTheParametersOfItsFormulas) {
-  EXPECT_EQ(encoder_parameters({.name = "sequence-encoder"}),
+  EXPECT_EQ(parameters_of({.name = "sequence-encoder"}),
             8 * 128 + 128 + layers_by_hand(4, 128, 512) + 128 * 10 + 10);
-  EXPECT_EQ(encoder_parameters({.name = "sequence-encoder", .width = 64, .kernel = 8}),
+  EXPECT_EQ(parameters_of({.name = "sequence-encoder", .width = 64, .kernel = 8}),
             8 * 8 * 64 + 64 + layers_by_hand(4, 64, 256) + 64 * 10 + 10);
-  EXPECT_EQ(encoder_parameters({.name = "token-encoder"}),
+  EXPECT_EQ(parameters_of({.name = "token-encoder"}),
             256 * 128 + layers_by_hand(4, 128, 512) + 128 * 10 + 10);
   ModelSpec at_samples = tiny_encoder(TaskKind::regress, {2, 24});
-  EXPECT_EQ(encoder_parameters(at_samples),  // without a query
+  EXPECT_EQ(parameters_of(at_samples),  // without a query
             3 * 4 * 12 + 12 + layers_by_hand(2, 12, 20) - 12 - 2 * (12 * 12 + 12) + 12 * 2 * 4 + 2);
 }
 
@@ -67,21 +63,16 @@ TEST(SequenceEncoder, PredictsSequencesAndTheirSamples) {
 TEST(SequenceEncoder, PaddingIsNoKey) {
   const ModelGraph model = build_model(tiny_encoder(TaskKind::classify, {}));
   ASSERT_EQ(model.inputs.size(), 2u);
-  int masked = 0;
-  for (const graph::Node& node : model.graph.nodes())
-    if (const auto* op = dynamic_cast<const ops::Attention*>(node.op.get())) {
-      EXPECT_EQ(op->attention().mask, ops::AttentionMask::keys) << node.name;
-      EXPECT_EQ(node.in.back(), model.inputs[1].value) << node.name;
-      ++masked;
-    }
-  EXPECT_EQ(masked, 3);  // two layers and the query
+  const std::vector<AttentionNode> masked = attentions_in(model.graph);
+  for (const AttentionNode& node : masked) {
+    EXPECT_EQ(node.attention.mask, ops::AttentionMask::keys) << node.name;
+    EXPECT_EQ(node.in.back(), model.inputs[1].value) << node.name;
+  }
+  EXPECT_EQ(masked.size(), 3u);  // two layers and the query
   ModelSpec whole = tiny_encoder(TaskKind::classify, {});
   whole.inputs.resize(1);
-  const ModelGraph without = build_model(whole);
-  for (const graph::Node& node : without.graph.nodes())
-    if (const auto* op = dynamic_cast<const ops::Attention*>(node.op.get())) {
-      EXPECT_EQ(op->attention().mask, ops::AttentionMask::none) << node.name;
-    }
+  for (const AttentionNode& node : attentions_in(build_model(whole).graph))
+    EXPECT_EQ(node.attention.mask, ops::AttentionMask::none) << node.name;
 }
 
 TEST(SequenceEncoder, TokensAreTheirOwnPadding) {
@@ -89,28 +80,22 @@ TEST(SequenceEncoder, TokensAreTheirOwnPadding) {
   spec.inputs = {{.name = "bases", .sample = {9}, .classes = 5}};
   const ModelGraph model = build_model(spec);
   EXPECT_EQ(model.inputs[0].classes, 5);
-  EXPECT_EQ(model.graph.shape(model.graph.find("embedding.weight")), (Shape{5, 128, 1}));
-  for (const graph::Node& node : model.graph.nodes())
-    if (dynamic_cast<const ops::Attention*>(node.op.get())) {
-      EXPECT_EQ(node.in.back(), model.inputs[0].value) << node.name;
-    }
+  EXPECT_EQ(model.graph.shape("embedding.weight"), (Shape{5, 128, 1}));
+  for (const AttentionNode& node : attentions_in(model.graph))
+    EXPECT_EQ(node.in.back(), model.inputs[0].value) << node.name;
   spec.inputs.push_back({.name = "padding", .sample = {9}});  // padding is then given by this field
                                                               // alone
   const ModelGraph padded = build_model(spec);
   ASSERT_EQ(padded.inputs.size(), 2u);
-  for (const graph::Node& node : padded.graph.nodes())
-    if (dynamic_cast<const ops::Attention*>(node.op.get())) {
-      EXPECT_EQ(node.in.back(), padded.inputs[1].value) << node.name;
-    }
+  for (const AttentionNode& node : attentions_in(padded.graph))
+    EXPECT_EQ(node.in.back(), padded.inputs[1].value) << node.name;
   spec.inputs[0].classes = 0;
   EXPECT_THROW(build_model(spec), ConfigError);
 }
 
 TEST(SequenceEncoder, RefusesWhatDoesNotFit) {
   const auto refuse = [](auto change) {
-    ModelSpec spec = tiny_encoder(TaskKind::classify, {});
-    change(spec);
-    EXPECT_THROW(build_model(spec), ConfigError);
+    expect_refused(tiny_encoder(TaskKind::classify, {}), change);
   };
   refuse([](ModelSpec& s) { s.kernel = 5; });
   refuse([](ModelSpec& s) { s.heads = 5; });

@@ -9,15 +9,13 @@ constexpr ops::ActivationAttributes kLeakyRelu{ops::ActivationKind::leaky_relu,
 
 void require_volume(const Shape& x) {
   const int64_t step = int64_t{1} << kConvolutions;
-  if (x.rank() != 5 || x[2] < step || x[2] % step != 0 || x[3] != x[2] || x[4] != x[2])
-    throw ConfigError(fmt::format(
-        "cosmoflow: takes volumes [channels, S, S, S] with S a multiple of {}, met {} with the "
-        "batch",
-        step, x.to_string()));
+  require(x.rank() == 5 && x[2] >= step && x[2] % step == 0 && x[3] == x[2] && x[4] == x[2],
+          "cosmoflow: takes volumes [channels, S, S, S] with S a multiple of {}, met {} with the "
+          "batch",
+          step, x);
 }
 
-graph::Value volume_layer(graph::Graph& graph, int layer, graph::Value x,
-                          const CosmoFlowSpec& spec) {
+Value volume_layer(Graph& graph, int layer, Value x, const CosmoFlowSpec& spec) {
   x = ops::conv(graph, fmt::format("conv{}", layer), x,
                 {.out_channels = spec.channels << (layer - 1),
                  .kernel = ops::in_all(spec.kernel),
@@ -25,8 +23,8 @@ graph::Value volume_layer(graph::Graph& graph, int layer, graph::Value x,
                  .pad_high = ops::in_all(spec.kernel / 2),
                  .bias = true,
                  .activation = kLeakyRelu,
-                 .init = graph::Init::Kind::glorot_uniform,
-                 .bias_init = graph::Init::Kind::zeros});
+                 .init = Init::Kind::glorot_uniform,
+                 .bias_init = Init::Kind::zeros});
   return ops::pool(
       graph, fmt::format("pool{}", layer), x,
       {.kind = ops::PoolKind::max, .kernel = ops::in_all(2), .stride = ops::in_all(2)});
@@ -34,19 +32,18 @@ graph::Value volume_layer(graph::Graph& graph, int layer, graph::Value x,
 
 }  // namespace
 
-graph::Value cosmoflow_prediction(graph::Graph& graph, graph::Value volume,
-                                  const CosmoFlowSpec& spec) {
+Value cosmoflow_prediction(Graph& graph, Value volume, const CosmoFlowSpec& spec) {
   require_volume(graph.shape(volume));
   const DType dtype = graph.type(volume).desc.dtype;
-  graph::Value x = volume;
+  Value x = volume;
   for (int layer = 1; layer <= kConvolutions; ++layer) x = volume_layer(graph, layer, x, spec);
   int layer = 1;
   const auto next = [&](int64_t outputs, DType result) {
     return ops::dense(graph, fmt::format("fc{}", layer), x,
                       {.outputs = outputs,
                        .dtype = result,
-                       .init = graph::Init::Kind::glorot_uniform,
-                       .bias_init = graph::Init::Kind::zeros});
+                       .init = Init::Kind::glorot_uniform,
+                       .bias_init = Init::Kind::zeros});
   };
   for (const int64_t outputs : spec.hidden) {
     x = next(outputs, dtype);

@@ -4,7 +4,7 @@
 // cosmoflow/models). The reference is a Keras network, so weights start as Glorot's uniform
 // distribution and biases as zeros.
 
-#include "tutti/ops/builder.h"
+#include "tutti/models/block/model.h"
 
 namespace tutti::models {
 
@@ -23,7 +23,6 @@ struct CosmoFlowSpec {
 /// "fc1", "fc2" with leaky ReLU and dropout, and "fc3" with 1.2 * tanh. At 4x128x128x128 it has
 /// 8,907,556 parameters, with kernel 2 5,597,604. fc1 reads channels first, while the reference
 /// reads channels last. Throws ConfigError if the volume does not fit.
-graph::Value cosmoflow_prediction(graph::Graph& graph, graph::Value volume,
-                                  const CosmoFlowSpec& spec = {});
+Value cosmoflow_prediction(Graph& graph, Value volume, const CosmoFlowSpec& spec = {});
 
 }  // namespace tutti::models

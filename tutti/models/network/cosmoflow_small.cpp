@@ -7,32 +7,29 @@ constexpr int kStages = 5;
 
 void require_halves(const Shape& x) {
   const int64_t step = int64_t{1} << kStages;
-  if (x.rank() != 5 || x[2] < step || x[2] % step != 0 || x[3] != x[2] || x[4] != x[2])
-    throw ConfigError(fmt::format(
-        "cosmoflow-small: takes volumes [channels, S, S, S] with S a multiple of {}, met {} with "
-        "the batch",
-        step, x.to_string()));
+  require(x.rank() == 5 && x[2] >= step && x[2] % step == 0 && x[3] == x[2] && x[4] == x[2],
+          "cosmoflow-small: takes volumes [channels, S, S, S] with S a multiple of {}, met {} with "
+          "the batch",
+          step, x);
 }
 
-graph::Value halved(graph::Graph& graph, int stage, graph::Value x, int64_t channels,
-                    ops::Mode mode) {
+Value halved(Graph& graph, int stage, Value x, int64_t channels, ops::Mode mode) {
   x = ops::conv(graph, fmt::format("conv{}", stage), x,
                 {.out_channels = channels,
                  .kernel = ops::in_all(3),
                  .stride = ops::in_all(2),
                  .pad = ops::in_all(1),
                  .pad_high = ops::in_all(0),
-                 .init = graph::Init::Kind::kaiming_normal_fan_in});
+                 .init = Init::Kind::kaiming_normal_fan_in});
   return ops::batch_norm(graph, fmt::format("bn{}", stage), x, mode, {.relu = true});
 }
 
 }  // namespace
 
-graph::Value cosmoflow_small_prediction(graph::Graph& graph, graph::Value volume,
-                                        const CosmoFlowSmallSpec& spec) {
+Value cosmoflow_small_prediction(Graph& graph, Value volume, const CosmoFlowSmallSpec& spec) {
   require_halves(graph.shape(volume));
-  graph::Value x = volume;
-  std::vector<graph::Value> means;
+  Value x = volume;
+  std::vector<Value> means;
   int64_t features = 0;
   for (int stage = 1; stage <= kStages; ++stage) {
     const int64_t channels = stage == 1 ? spec.channels : 2 * spec.channels;

@@ -5,7 +5,7 @@
 // dense layers see the mean of every channel of every stage over all positions, so they see
 // fluctuations of each size of structure, and never positions themselves; there is no dropout.
 
-#include "tutti/ops/builder.h"
+#include "tutti/models/block/model.h"
 
 namespace tutti::models {
 
@@ -21,7 +21,6 @@ struct CosmoFlowSmallSpec {
 /// times "conv1"... of 3x3x3 and stride 2 and "bn1"... with ReLU; "mean1"... over positions, joined
 /// and normalised by "bn"; "fc1"... with ReLU; the last dense layer is linear. At 4 channels it has
 /// 108,612 parameters. Throws ConfigError if the volume does not fit.
-graph::Value cosmoflow_small_prediction(graph::Graph& graph, graph::Value volume,
-                                        const CosmoFlowSmallSpec& spec = {});
+Value cosmoflow_small_prediction(Graph& graph, Value volume, const CosmoFlowSmallSpec& spec = {});
 
 }  // namespace tutti::models

@@ -5,7 +5,7 @@
 namespace tutti::models {
 namespace {
 
-constexpr auto kEncoderInit = graph::Init::Kind::kaiming_normal_fan_in;
+constexpr auto kEncoderInit = Init::Kind::kaiming_normal_fan_in;
 
 struct AtrousConv {
   int64_t channels = 0, kernel = 3, stride = 1, dilation = 1;
@@ -26,13 +26,13 @@ struct XceptionBlock {
 /// Holds the settings that all layers of one network share.
 class Layers {
  public:
-  Layers(graph::Graph& graph, const DeepCamSpec& spec) : graph_(graph), spec_(spec) {}
+  Layers(Graph& graph, const DeepCamSpec& spec) : graph_(graph), spec_(spec) {}
 
-  graph::Graph& graph() const { return graph_; }
+  Graph& graph() const { return graph_; }
   int64_t width(int64_t full) const { return (full + spec_.divisor - 1) / spec_.divisor; }
-  int64_t channels(graph::Value x) const { return graph_.shape(x)[1]; }
+  int64_t channels(Value x) const { return graph_.shape(x)[1]; }
 
-  ops::ConvSpec spec_of(const AtrousConv& shape, graph::Init::Kind init) const {
+  ops::ConvSpec spec_of(const AtrousConv& shape, Init::Kind init) const {
     return {.out_channels = shape.channels,
             .kernel = ops::in_all(shape.kernel),
             .stride = ops::in_all(shape.stride),
@@ -40,23 +40,23 @@ class Layers {
             .pad = ops::in_all(shape.dilation * (shape.kernel - 1) / 2),
             .init = init};
   }
-  graph::Value separable(const std::string& name, graph::Value x, const AtrousConv& shape) const {
+  Value separable(const std::string& name, Value x, const AtrousConv& shape) const {
     return ops::separable_conv(graph_, name, x, spec_of(shape, kEncoderInit));
   }
   /// The reference wraps every batch norm in a module with the member "bn".
-  graph::Value norm(const std::string& name, graph::Value x,
-                    const ops::BatchNormSpec& spec = {.relu = true}) const {
+  Value norm(const std::string& name, Value x,
+             const ops::BatchNormSpec& spec = {.relu = true}) const {
     return ops::batch_norm(graph_, name + ".bn", x, spec_.mode, spec);
   }
   struct Names {
     std::string conv, norm;
   };
-  graph::Value conv_norm_relu(const Names& names, graph::Value x, const AtrousConv& shape,
-                              graph::Init::Kind init = graph::Init::Kind::uniform_fan_in) const {
+  Value conv_norm_relu(const Names& names, Value x, const AtrousConv& shape,
+                       Init::Kind init = Init::Kind::uniform_fan_in) const {
     return norm(names.norm, conv(graph_, names.conv, x, spec_of(shape, init)));
   }
   /// Doubles height and width.
-  graph::Value deconv(const std::string& name, graph::Value x, int64_t outputs) const {
+  Value deconv(const std::string& name, Value x, int64_t outputs) const {
     return ops::conv_transpose(graph_, name, x,
                                {.out_channels = outputs,
                                 .kernel = ops::in_all(3),
@@ -64,19 +64,18 @@ class Layers {
                                 .pad = ops::in_all(1),
                                 .output_pad = ops::in_all(1)});
   }
-  graph::Value block(const std::string& name, graph::Value x, const XceptionBlock& shape) const;
+  Value block(const std::string& name, Value x, const XceptionBlock& shape) const;
 
  private:
-  graph::Graph& graph_;
+  Graph& graph_;
   const DeepCamSpec& spec_;
 };
 
-graph::Value Layers::block(const std::string& name, graph::Value x,
-                           const XceptionBlock& shape) const {
+Value Layers::block(const std::string& name, Value x, const XceptionBlock& shape) const {
   const int64_t inputs = channels(x);
   const bool projected = shape.stride != 1 || shape.channels != inputs;
   CHECK(shape.bare_end ? projected : shape.stride == 1, "{}: stride {}", name, shape.stride);
-  graph::Value y = x;
+  Value y = x;
   for (int i = 0; i < shape.convolutions; ++i) {
     // The reference lists convolution, batch norm, ReLU, convolution...
     const bool last = i + 1 == shape.convolutions, grown = shape.grow_first || last;
@@ -88,18 +87,18 @@ graph::Value Layers::block(const std::string& name, graph::Value x,
   if (shape.bare_end)
     y = separable(fmt::format("{}.rep.{}", name, 3 * shape.convolutions - 1), y,
                   {.channels = shape.channels, .stride = shape.stride});
-  const graph::Value skip = ops::conv(
+  const Value skip = ops::conv(
       graph_, name + ".skip", x,
       spec_of({.channels = shape.channels, .kernel = 1, .stride = shape.stride}, kEncoderInit));
   return norm(name + ".skipbn", skip, {.relu = shape.relu, .residual = y});
 }
 
 struct Features {
-  graph::Value high;  ///< 1/16 of the fields' extents
-  graph::Value low;   ///< 1/4
+  Value high;  ///< 1/16 of the fields' extents
+  Value low;   ///< 1/4
 };
 
-Features xception(const Layers& layers, graph::Value x, const DeepCamSpec& spec) {
+Features xception(const Layers& layers, Value x, const DeepCamSpec& spec) {
   const std::string encoder = "xception_features.";
   const auto width = [&](int64_t full) { return layers.width(full); };
   const auto first = [&](int i, int64_t channels, int64_t stride) {
@@ -114,7 +113,7 @@ Features xception(const Layers& layers, graph::Value x, const DeepCamSpec& spec)
     return layers.block(fmt::format("{}block{}", encoder, number++), x, shape);
   };
   // The ReLU after block1 works in place in the reference, so the decoder reads its result, too.
-  const graph::Value low = x = block({.channels = width(128), .stride = 2, .bare_end = true});
+  const Value low = x = block({.channels = width(128), .stride = 2, .bare_end = true});
   x = block({.channels = width(256), .stride = 2, .bare_end = true});
   x = block({.channels = width(728), .stride = 2, .bare_end = true});
   for (int i = 0; i < spec.middle_blocks; ++i)
@@ -132,12 +131,11 @@ Features xception(const Layers& layers, graph::Value x, const DeepCamSpec& spec)
 }
 
 /// y = weight * x + bias per channel, then ReLU: a convolution of 1x1 whose groups are channels.
-graph::Value affine_relu(graph::Graph& graph, const std::string& name, graph::Value x) {
+Value affine_relu(Graph& graph, const std::string& name, Value x) {
   const int64_t channels = graph.shape(x)[1];
-  const graph::Value weights = graph.parameter(name + ".weights", {channels, 1, 1, 1},
-                                               graph::Init{graph::Init::Kind::ones, 0});
-  const graph::Value bias =
-      graph.parameter(name + ".bias", {channels}, graph::Init{graph::Init::Kind::zeros, 0});
+  const Value weights =
+      graph.parameter(name + ".weights", {channels, 1, 1, 1}, Init{Init::Kind::ones, 0});
+  const Value bias = graph.parameter(name + ".bias", {channels}, Init{Init::Kind::zeros, 0});
   return graph.append1(name,
                        std::make_shared<ops::Conv>(ops::ConvAttributes{.groups = channels}, true,
                                                    ops::ActivationAttributes{}),
@@ -145,22 +143,22 @@ graph::Value affine_relu(graph::Graph& graph, const std::string& name, graph::Va
 }
 
 /// Adds the image's average over all positions, repeated at every position.
-graph::Value image_pooling(const Layers& layers, const std::string& name, graph::Value x) {
-  graph::Graph& graph = layers.graph();
+Value image_pooling(const Layers& layers, const std::string& name, Value x) {
+  Graph& graph = layers.graph();
   const Shape shape = graph.shape(x);
-  graph::Value y = ops::reshape(graph, name + ".0.map",
-                                ops::global_average_pool(graph, name + ".0", x), {shape[1], 1, 1});
-  y = ops::conv(graph, name + ".1", y,
-                layers.spec_of({.channels = layers.width(256), .kernel = 1},
-                               graph::Init::Kind::uniform_fan_in));
+  Value y = ops::reshape(graph, name + ".0.map", ops::global_average_pool(graph, name + ".0", x),
+                         {shape[1], 1, 1});
+  y = ops::conv(
+      graph, name + ".1", y,
+      layers.spec_of({.channels = layers.width(256), .kernel = 1}, Init::Kind::uniform_fan_in));
   return ops::broadcast(graph, "bottleneck.tile", affine_relu(graph, name + ".2", y),
                         {shape[2], shape[3]});
 }
 
 /// Atrous spatial pyramid pooling.
-graph::Value bottleneck(const Layers& layers, graph::Value x) {
+Value bottleneck(const Layers& layers, Value x) {
   const int64_t width = layers.width(256);
-  std::vector<graph::Value> branches;
+  std::vector<Value> branches;
   for (const int64_t rate : {1, 6, 12, 18}) {
     const std::string name = fmt::format("bottleneck.aspp{}", branches.size() + 1);
     branches.push_back(layers.conv_norm_relu(
@@ -173,16 +171,16 @@ graph::Value bottleneck(const Layers& layers, graph::Value x) {
                                {.channels = width, .kernel = 1});
 }
 
-graph::Value decoder(const Layers& layers, const Features& features, int64_t classes) {
-  graph::Graph& graph = layers.graph();
+Value decoder(const Layers& layers, const Features& features, int64_t classes) {
+  Graph& graph = layers.graph();
   const int64_t width = layers.width(256);
-  const graph::Value low = layers.conv_norm_relu({"conv2", "bn2"}, features.low,
-                                                 {.channels = layers.width(48), .kernel = 1});
-  const auto doubled = [&](const std::string& list, int place, graph::Value in) {
-    const graph::Value y = layers.deconv(fmt::format("upsample.{}.{}", list, place), in, width);
+  const Value low = layers.conv_norm_relu({"conv2", "bn2"}, features.low,
+                                          {.channels = layers.width(48), .kernel = 1});
+  const auto doubled = [&](const std::string& list, int place, Value in) {
+    const Value y = layers.deconv(fmt::format("upsample.{}.{}", list, place), in, width);
     return layers.norm(fmt::format("upsample.{}.{}", list, place + 1), y);
   };
-  graph::Value x = doubled("deconv1", 3, doubled("deconv1", 0, features.high));
+  Value x = doubled("deconv1", 3, doubled("deconv1", 0, features.high));
   x = ops::concat(graph, "upsample.concat", {x, low});
   for (const int place : {0, 3})
     x = layers.conv_norm_relu(
@@ -194,18 +192,18 @@ graph::Value decoder(const Layers& layers, const Features& features, int64_t cla
 
 }  // namespace
 
-graph::Value deepcam_logits(graph::Graph& graph, graph::Value fields, const DeepCamSpec& spec) {
+Value deepcam_logits(Graph& graph, Value fields, const DeepCamSpec& spec) {
   const Shape& x = graph.shape(fields);
-  if (x.rank() != 4 || x[2] % 16 != 0 || x[3] % 16 != 0)
-    throw ConfigError(
-        fmt::format("deepcam: takes fields [channels, H, W] with H and W multiples of 16, met {} "
-                    "with the batch",
-                    x.to_string()));
-  if (spec.divisor < 1 || spec.divisor > 32 || spec.middle_blocks < 0 || spec.middle_blocks > 16)
-    throw ConfigError(fmt::format(
-        "deepcam: the divisor of widths is 1 to 32 and there are 0 to 16 middle blocks, met {} and "
-        "{}",
-        spec.divisor, spec.middle_blocks));
+  require(x.rank() == 4 && x[2] % 16 == 0 && x[3] % 16 == 0,
+          "deepcam: takes fields [channels, H, W] with H and W multiples of 16, met {} "
+          "with the batch",
+          x);
+  require(
+      spec.divisor >= 1 && spec.divisor <= 32 && spec.middle_blocks >= 0 &&
+          spec.middle_blocks <= 16,
+      "deepcam: the divisor of widths is 1 to 32 and there are 0 to 16 middle blocks, met {} and "
+      "{}",
+      spec.divisor, spec.middle_blocks);
   const Layers layers(graph, spec);
   Features features = xception(layers, fields, spec);
   features.high = bottleneck(layers, features.high);

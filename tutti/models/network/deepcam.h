@@ -3,7 +3,7 @@
 // for climate analytics"; mlcommons/hpc, deepcam/src/deepCam/architecture). DeepLabv3+ (Chen et al.
 // 2018) with an Xception encoder and learned upsampling, at output stride 16.
 
-#include "tutti/ops/builder.h"
+#include "tutti/models/block/model.h"
 
 namespace tutti::models {
 
@@ -20,6 +20,6 @@ struct DeepCamSpec {
 /// 1, 1] and bias [C] here; the reference has [C, 1, 1] for each. The encoder and the atrous
 /// convolutions start as N(0, 2 / fan_in), the rest as PyTorch's layers. Throws ConfigError if the
 /// fields do not fit.
-graph::Value deepcam_logits(graph::Graph& graph, graph::Value fields, const DeepCamSpec& spec = {});
+Value deepcam_logits(Graph& graph, Value fields, const DeepCamSpec& spec = {});
 
 }  // namespace tutti::models

@@ -10,16 +10,16 @@ namespace tutti::models {
 namespace {
 
 /// Adds an MLP. Layer i is module 2 i of a torch.nn.Sequential, between the activations.
-graph::Value perceptron(graph::Graph& graph, const std::string& name, graph::Value x,
-                        const std::vector<int64_t>& sizes, bool ends_in_relu) {
+Value perceptron(Graph& graph, const std::string& name, Value x, const std::vector<int64_t>& sizes,
+                 bool ends_in_relu) {
   const DType dtype = graph.type(x).desc.dtype;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const std::string layer = fmt::format("{}.{}", name, 2 * i);
     x = ops::dense(graph, layer, x,
                    {.outputs = sizes[i],
                     .dtype = dtype,
-                    .init = graph::Init::Kind::glorot_normal,
-                    .bias_init = graph::Init::Kind::normal,
+                    .init = Init::Kind::glorot_normal,
+                    .bias_init = Init::Kind::normal,
                     .bias_value = std::sqrt(1 / static_cast<double>(sizes[i]))});
     if (ends_in_relu || i + 1 < sizes.size()) x = ops::relu(graph, layer + ".relu", x);
   }
@@ -31,14 +31,9 @@ std::vector<int64_t> then(std::vector<int64_t> hidden, int64_t last) {
   return hidden;
 }
 
-}  // namespace
-
-namespace {
-
 /// Returns each table's value for a sample, [N, width].
-std::vector<graph::Value> look_up(graph::Graph& graph, graph::Value categories,
-                                  graph::Value weights, const DlrmSpec& spec) {
-  std::vector<graph::Value> found, own_weights;
+std::vector<Value> look_up(Graph& graph, Value categories, Value weights, const DlrmSpec& spec) {
+  std::vector<Value> found, own_weights;
   int64_t column = 0;
   for (size_t t = 0; weights.valid() && t < spec.rows.size(); ++t) {
     const int64_t count = spec.bags.empty() ? 1 : spec.bags[t];
@@ -50,13 +45,12 @@ std::vector<graph::Value> look_up(graph::Graph& graph, graph::Value categories,
   for (size_t t = 0; t < spec.rows.size(); ++t) {
     const std::string name = fmt::format("emb_l.{}", t);
     bag.count = spec.bags.empty() ? 1 : spec.bags[t];
-    const graph::Value table =
-        graph.table(name + ".weight", {spec.rows[t], spec.width},
-                    {.kind = graph::Init::Kind::uniform,
-                     .value = 1 / std::sqrt(static_cast<double>(spec.rows[t]))});
-    std::vector<graph::Value> in{table, categories};
+    const Value table = graph.table(
+        name + ".weight", {spec.rows[t], spec.width},
+        {.kind = Init::Kind::uniform, .value = 1 / std::sqrt(static_cast<double>(spec.rows[t]))});
+    std::vector<Value> in{table, categories};
     if (weights.valid()) in.push_back(own_weights[t]);
-    found.push_back(graph.append(name, std::make_shared<ops::EmbeddingBag>(bag), in).front());
+    found.push_back(graph.append1(name, std::make_shared<ops::EmbeddingBag>(bag), in));
     bag.first += bag.count;
   }
   return found;
@@ -64,26 +58,26 @@ std::vector<graph::Value> look_up(graph::Graph& graph, graph::Value categories,
 
 }  // namespace
 
-graph::Value dlrm_logit(graph::Graph& graph, graph::Value numbers, graph::Value categories,
-                        graph::Value weights, const DlrmSpec& spec) {
+Value dlrm_logit(Graph& graph, Value numbers, Value categories, Value weights,
+                 const DlrmSpec& spec) {
   const DType dtype = graph.type(numbers).desc.dtype;
   const int64_t batch = graph.shape(numbers)[0];
   const auto tables = std::ssize(spec.rows);
   const int64_t columns =
       spec.bags.empty() ? tables : std::accumulate(spec.bags.begin(), spec.bags.end(), int64_t{0});
-  if (graph.shape(categories) != Shape{batch, columns} ||
-      (!spec.bags.empty() && spec.bags.size() != spec.rows.size()))
-    throw ConfigError(fmt::format("dlrm: {} tables of {} columns for categories {}", tables,
-                                  columns, graph.shape(categories).to_string()));
+  require(graph.shape(categories) == Shape{batch, columns} &&
+              (spec.bags.empty() || spec.bags.size() == spec.rows.size()),
+          "dlrm: {} tables of {} columns for categories {}", tables, columns,
+          graph.shape(categories));
   // Lookups come first: ranks exchange them while the bottom MLP is computed.
-  const std::vector<graph::Value> found = look_up(graph, categories, weights, spec);
-  std::vector<graph::Value> features = {
+  const std::vector<Value> found = look_up(graph, categories, weights, spec);
+  std::vector<Value> features = {
       perceptron(graph, "bot_l", numbers, then(spec.bottom, spec.width), true)};
   for (size_t t = 0; t < found.size(); ++t)
     features.push_back(ops::convert(graph, fmt::format("emb_l.{}.convert", t), found[t], dtype));
-  graph::Value met = ops::concat(graph, "features.concat", features);
+  Value met = ops::concat(graph, "features.concat", features);
   if (spec.interaction == FeatureInteraction::dot) {
-    const graph::Value pairs = graph.append1(
+    const Value pairs = graph.append1(
         "interaction", std::make_shared<ops::Interaction>(ops::InteractionAttributes{spec.width}),
         {met});
     met = ops::concat(graph, "top_l.input", {features.front(), pairs});
@@ -99,20 +93,19 @@ void build_dlrm(ModelBuilder& model) {
   const std::vector<ModelField>& inputs = given.inputs;
   const std::string field = inputs.size() > 1 ? inputs[1].name : "categories";
   const ModelField known = input_named(given, field);
-  if (known.rows.empty())
-    throw ConfigError(
-        fmt::format("model 'dlrm' looks its second field up in tables, and '{}' holds no numbers "
-                    "of their rows: data.dataset = \"clicks\" has such a field, categories",
-                    field));
+  require(!known.rows.empty(),
+          "model 'dlrm' looks its second field up in tables, and '{}' holds no numbers "
+          "of their rows: data.dataset = \"clicks\" has such a field, categories",
+          field);
   spec.bags = known.bags;
   size_t column = 0;
   for (size_t t = 0; t < (spec.bags.empty() ? known.rows.size() : spec.bags.size()); ++t) {
     spec.rows.push_back(known.rows[column]);
     column += spec.bags.empty() ? 1 : static_cast<size_t>(spec.bags[t]);
   }
-  const graph::Value numbers = model.input();
-  const graph::Value categories = model.rows(field);
-  const graph::Value weights = inputs.size() > 2 ? model.weights(inputs[2].name) : graph::Value{};
+  const Value numbers = model.input();
+  const Value categories = model.rows(field);
+  const Value weights = inputs.size() > 2 ? model.weights(inputs[2].name) : Value{};
   model.predict(dlrm_logit(model.graph(), numbers, categories, weights, spec));
 }
 

@@ -28,8 +28,8 @@ struct DlrmSpec {
 
 /// `numbers` are [N, ...] of any activation type, `categories` i32 [N, columns of all bags] and
 /// `weights`, if valid, f32 of the same shape.
-graph::Value dlrm_logit(graph::Graph& graph, graph::Value numbers, graph::Value categories,
-                        graph::Value weights, const DlrmSpec& spec);
+Value dlrm_logit(Graph& graph, Value numbers, Value categories, Value weights,
+                 const DlrmSpec& spec);
 
 void build_dlrm(ModelBuilder& model);
 

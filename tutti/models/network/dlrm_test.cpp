@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/models/registry.h"
 #include "tutti/ops/sequence/embedding.h"
 
@@ -24,10 +25,10 @@ ModelSpec small() {
 
 TEST(Dlrm, HasATableForEachCategory) {
   const ModelGraph m = build_model(small());
-  EXPECT_EQ(m.graph.shape(m.graph.find("emb_l.0.weight")), (Shape{10, 4}));
-  EXPECT_EQ(m.graph.shape(m.graph.find("emb_l.1.weight")), (Shape{20, 4}));
-  EXPECT_EQ(m.graph.shape(m.graph.find("bot_l.2.weight")), (Shape{4, 6}));
-  EXPECT_EQ(m.graph.shape(m.graph.find("top_l.0.weight")), (Shape{6, 4 + 3}));
+  EXPECT_EQ(m.graph.shape("emb_l.0.weight"), (Shape{10, 4}));
+  EXPECT_EQ(m.graph.shape("emb_l.1.weight"), (Shape{20, 4}));
+  EXPECT_EQ(m.graph.shape("bot_l.2.weight"), (Shape{4, 6}));
+  EXPECT_EQ(m.graph.shape("top_l.0.weight"), (Shape{6, 4 + 3}));
   EXPECT_EQ(m.graph.shape(m.outputs[0].prediction), (Shape{5, 1}));
   ASSERT_EQ(m.inputs.size(), 2u);
   EXPECT_EQ(m.inputs[1].field, "rows");
@@ -36,11 +37,11 @@ TEST(Dlrm, HasATableForEachCategory) {
 
 TEST(Dlrm, TablesHaveNoGradientButThatOfTheirVectors) {
   ModelGraph m = build_model(small());
-  const std::vector<graph::Value> parameters = m.graph.with_role(graph::Role::parameter);
-  std::vector<graph::Value> all = m.graph.with_role(graph::Role::table);
+  const std::vector<Value> parameters = m.graph.with_role(graph::Role::parameter);
+  std::vector<Value> all = m.graph.with_role(graph::Role::table);
   all.insert(all.end(), parameters.begin(), parameters.end());
   std::vector<graph::RowGradient> tables;
-  const std::vector<graph::Value> trained = ops::differentiate(m.graph, m.losses, all, &tables);
+  const std::vector<Value> trained = ops::differentiate(m.graph, m.losses, all, &tables);
   EXPECT_EQ(trained.size(), parameters.size());
   ASSERT_EQ(tables.size(), 2u);
   for (const graph::RowGradient& table : tables) {
@@ -50,7 +51,7 @@ TEST(Dlrm, TablesHaveNoGradientButThatOfTheirVectors) {
     EXPECT_EQ(table.rows, m.inputs[1].value);
     EXPECT_EQ(std::ranges::count(m.graph.outputs(), table.dy), 1);
   }
-  for (const graph::Value g : m.graph.with_role(graph::Role::gradient))
+  for (const Value g : m.graph.with_role(graph::Role::gradient))
     EXPECT_EQ(m.graph[m.graph[g].of].role, graph::Role::parameter);
 }
 
@@ -58,7 +59,7 @@ TEST(Dlrm, FeaturesMayStandOneAfterTheOther) {
   ModelSpec spec = small();
   spec.interaction = FeatureInteraction::cat;
   const ModelGraph m = build_model(spec);
-  EXPECT_EQ(m.graph.shape(m.graph.find("top_l.0.weight")), (Shape{6, 3 * 4}));
+  EXPECT_EQ(m.graph.shape("top_l.0.weight"), (Shape{6, 3 * 4}));
   EXPECT_FALSE(m.graph.find("interaction").valid());
   spec.name = "mlp";
   EXPECT_THROW(build_model(spec), ConfigError);
@@ -70,8 +71,8 @@ TEST(Dlrm, BagsOfSeveralColumnsReadOneTable) {
   spec.inputs.push_back({.name = "weights", .sample = {5}});
   spec.pooling = Pooling::mean;
   const ModelGraph m = build_model(spec);
-  EXPECT_EQ(m.graph.shape(m.graph.find("emb_l.0.weight")), (Shape{10, 4}));
-  EXPECT_EQ(m.graph.shape(m.graph.find("emb_l.1.weight")), (Shape{20, 4}));
+  EXPECT_EQ(m.graph.shape("emb_l.0.weight"), (Shape{10, 4}));
+  EXPECT_EQ(m.graph.shape("emb_l.1.weight"), (Shape{20, 4}));
   int64_t columns = 0;
   for (const graph::Node& node : m.graph.nodes())
     if (const auto* lookup = dynamic_cast<const ops::EmbeddingBag*>(node.op.get())) {
@@ -86,14 +87,8 @@ TEST(Dlrm, BagsOfSeveralColumnsReadOneTable) {
 TEST(Dlrm, RefusesAFieldThatNamesNoRows) {
   ModelSpec spec = small();
   spec.inputs[1].rows.clear();
-  try {
-    build_model(spec);
-    FAIL();
-  } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("'rows' holds no numbers of their rows"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(
+      throws<ConfigError>({"'rows' holds no numbers of their rows"}, [&] { build_model(spec); }));
 }
 
 }  // namespace

@@ -27,7 +27,6 @@ FcDenseNetSpec fc_densenet(int depth);
 /// convolution of stride 2 over the maps that the block before it added. A layer is batch norm,
 /// ReLU, 3x3 convolution with bias, dropout. Parameters are named as in the usual PyTorch program
 /// (denseBlocksDown.0.layers.0.conv.weight). Throws ConfigError for images of another size.
-graph::Value fc_densenet_prediction(graph::Graph& graph, graph::Value images,
-                                    const FcDenseNetSpec& spec);
+Value fc_densenet_prediction(Graph& graph, Value images, const FcDenseNetSpec& spec);
 
 }  // namespace tutti::models

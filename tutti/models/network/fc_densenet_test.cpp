@@ -8,10 +8,9 @@ namespace tutti::models {
 namespace {
 
 /// The published count includes the running means and deviations.
-int64_t with_statistics(const graph::Graph& graph) {
+int64_t with_statistics(const Graph& graph) {
   int64_t count = graph.parameter_count();
-  for (const graph::Value v : graph.with_role(graph::Role::statistic))
-    count += graph.shape(v).elements();
+  for (const Value v : graph.with_role(graph::Role::statistic)) count += graph.shape(v).elements();
   return count;
 }
 
@@ -37,9 +36,9 @@ TEST(FcDenseNet, GivesAsManyPositionsAsTheImageHas) {
   EXPECT_EQ(m.graph.shape(m.targets[0].value), (Shape{2, 1, 64, 96}));
   // The paper's table 2: 656 maps reach the bottleneck of FC-DenseNet103 and 256 leave it.
   const ModelGraph large = of_camvid("fc-densenet103");
-  EXPECT_EQ(large.graph.shape(large.graph.find("transDownBlocks.4.maxpool"))[1], 656);
-  EXPECT_EQ(large.graph.shape(large.graph.find("transUpBlocks.0.cat"))[1], 240 + 656);
-  EXPECT_EQ(large.graph.shape(large.graph.find("finalConv.weight"))[1], 256);
+  EXPECT_EQ(large.graph.shape("transDownBlocks.4.maxpool")[1], 656);
+  EXPECT_EQ(large.graph.shape("transUpBlocks.0.cat")[1], 240 + 656);
+  EXPECT_EQ(large.graph.shape("finalConv.weight")[1], 256);
 }
 
 TEST(FcDenseNet, RefusesImagesThatDoNotHalve) {

@@ -8,31 +8,28 @@ ops::ConvSpec window_of(int64_t channels, int64_t kernel) {
           .kernel = ops::in_all(kernel),
           .pad = ops::in_all(kernel / 2),
           .bias = true,
-          .init = graph::Init::Kind::glorot_uniform,
-          .bias_init = graph::Init::Kind::zeros};
+          .init = Init::Kind::glorot_uniform,
+          .bias_init = Init::Kind::zeros};
 }
 
 }  // namespace
 
-graph::Value ffn_logits(graph::Graph& graph, graph::Value image, graph::Value seed,
-                        const FfnSpec& spec) {
+Value ffn_logits(Graph& graph, Value image, Value seed, const FfnSpec& spec) {
   const Shape& x = graph.shape(image);
-  if (x.rank() != 5 || x[1] != 1 || !(graph.shape(seed) == x))
-    throw ConfigError(
-        fmt::format("ffn: takes an image and a seed of one channel and one shape, "
-                    "[N, 1, D, H, W], met {} and {} with the batch",
-                    x.to_string(), graph.shape(seed).to_string()));
-  if (spec.depth < 1 || spec.features < 1)
-    throw ConfigError(fmt::format("ffn: depth {} and {} features: both are 1 or more", spec.depth,
-                                  spec.features));
-  const auto convolved = [&](int64_t module, char which, graph::Value in) {
+  require(x.rank() == 5 && x[1] == 1 && graph.shape(seed) == x,
+          "ffn: takes an image and a seed of one channel and one shape, "
+          "[N, 1, D, H, W], met {} and {} with the batch",
+          x, graph.shape(seed));
+  require(spec.depth >= 1 && spec.features >= 1,
+          "ffn: depth {} and {} features: both are 1 or more", spec.depth, spec.features);
+  const auto convolved = [&](int64_t module, char which, Value in) {
     return ops::conv(graph, fmt::format("conv{}_{}", module, which), in,
                      window_of(spec.features, 3));
   };
-  graph::Value y = convolved(0, 'a', ops::concat(graph, "image_and_seed", {image, seed}));
+  Value y = convolved(0, 'a', ops::concat(graph, "image_and_seed", {image, seed}));
   y = convolved(0, 'b', ops::relu(graph, "conv0_a.relu", y));
   for (int64_t module = 1; module < spec.depth; ++module) {
-    const graph::Value before = y;
+    const Value before = y;
     y = convolved(module, 'a', ops::relu(graph, fmt::format("module{}.relu", module), y));
     y = convolved(module, 'b', ops::relu(graph, fmt::format("conv{}_a.relu", module), y));
     y = ops::add(graph, fmt::format("module{}", module), y, before);
@@ -41,7 +38,7 @@ graph::Value ffn_logits(graph::Graph& graph, graph::Value image, graph::Value se
   // unchanged. Otherwise its first logits are the sums of the residual modules, which nothing
   // normalises, and training begins with a loss of 40.
   ops::ConvSpec last = window_of(1, 1);
-  last.init = graph::Init::Kind::zeros;
+  last.init = Init::Kind::zeros;
   y = ops::conv(graph, "conv_lom", ops::relu(graph, "relu", y), last);
   return ops::add(graph, "logits", ops::convert(graph, "update", y, DType::f32),
                   ops::convert(graph, "seed_logits", seed, DType::f32));
@@ -53,7 +50,7 @@ void build_ffn(ModelBuilder& model) {
   if (model.spec().width > 0) spec.features = model.spec().width;
   const std::vector<ModelField>& inputs = model.spec().inputs;
   const std::string seed = inputs.size() > 1 ? inputs[1].name : "seed";
-  const graph::Value image = model.input();
+  const Value image = model.input();
   model.predict(ffn_logits(model.graph(), image, model.input(seed), spec));
 }
 

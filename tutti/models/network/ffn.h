@@ -15,8 +15,7 @@ struct FfnSpec {
 /// image and seed [N, 1, D, H, W] -> logits of the same shape: the seed's logits plus the output of
 /// a stack of 3x3x3 convolutions over both. The stack is two convolutions, `depth` - 1 residual
 /// modules of two each, and one of 1x1x1. Throws ConfigError for other shapes.
-graph::Value ffn_logits(graph::Graph& graph, graph::Value image, graph::Value seed,
-                        const FfnSpec& spec = {});
+Value ffn_logits(Graph& graph, Value image, Value seed, const FfnSpec& spec = {});
 
 /// Builds the network on the model's fields; the loss is the cross entropy of each voxel.
 void build_ffn(ModelBuilder& model);

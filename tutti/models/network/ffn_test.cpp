@@ -34,8 +34,8 @@ TEST(Ffn, AddsToTheSeed) {
 }
 
 TEST(Ffn, RefusesOtherVolumes) {
-  graph::Graph graph;
-  const graph::Value seed = graph.input("seed", {DType::f32, {1, 1, 5, 5, 5}, {}});
+  Graph graph;
+  const Value seed = graph.input("seed", {DType::f32, {1, 1, 5, 5, 5}, {}});
   for (const Shape& shape : {Shape{1, 1, 5, 5}, Shape{1, 2, 5, 5, 5}, Shape{1, 1, 5, 5, 6}})
     EXPECT_THROW(ffn_logits(graph, graph.input(shape.to_string(), {DType::f32, shape, {}}), seed),
                  ConfigError);

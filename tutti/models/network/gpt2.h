@@ -28,8 +28,8 @@ struct Gpt2Spec {
 /// tokens i32 [N, T], T <= context -> logits [N, vocabulary, T]. Throws ConfigError where the sizes
 /// do not fit. With `segments`, i32 [N, T] (ops/sequence/attention.h), attention stays in a
 /// document.
-graph::Value gpt2_logits(graph::Graph& graph, graph::Value tokens, graph::Value segments,
-                         DType activations, const Gpt2Spec& spec);
+Value gpt2_logits(Graph& graph, Value tokens, Value segments, DType activations,
+                  const Gpt2Spec& spec);
 
 /// Builds with the sizes that ModelSpec gives, and else those of `own`.
 void build_gpt2(ModelBuilder& model, const Gpt2Spec& own);

@@ -7,37 +7,34 @@ namespace {
 
 constexpr double kLlamaDeviation = 0.02;
 constexpr ops::LayerNormAttributes kRmsNorm{.kind = ops::LayerNormKind::rms, .epsilon = 1e-5f};
-constexpr graph::Init kLlamaInit{.kind = graph::Init::Kind::normal,
-                                 .value = kLlamaDeviation,
-                                 .stored = graph::Init::Stored::matrix};
+constexpr Init kLlamaInit{
+    .kind = Init::Kind::normal, .value = kLlamaDeviation, .stored = Init::Stored::matrix};
 
 /// Adds the sizes that follow from other sizes.
 LlamaSpec sized(LlamaSpec spec) {
   constexpr int64_t kMultiple = 256;
   if (spec.key_heads == 0) spec.key_heads = spec.heads;
   if (spec.hidden == 0) spec.hidden = (8 * spec.width / 3 + kMultiple - 1) / kMultiple * kMultiple;
-  if (spec.width % spec.heads != 0 || spec.width / spec.heads % 2 != 0)
-    throw ConfigError(
-        fmt::format("llama: a width of {} is not {} heads of an even number of channels, which "
-                    "turn in pairs",
-                    spec.width, spec.heads));
-  if (spec.heads % spec.key_heads != 0)
-    throw ConfigError(fmt::format("llama: {} heads do not share {} heads of keys evenly",
-                                  spec.heads, spec.key_heads));
+  require(spec.width % spec.heads == 0 && spec.width / spec.heads % 2 == 0,
+          "llama: a width of {} is not {} heads of an even number of channels, which "
+          "turn in pairs",
+          spec.width, spec.heads);
+  require(spec.heads % spec.key_heads == 0, "llama: {} heads do not share {} heads of keys evenly",
+          spec.heads, spec.key_heads);
   return spec;
 }
 
 /// One layer of the decoder.
 class LlamaBlock {
  public:
-  LlamaBlock(graph::Graph& graph, std::string name, const LlamaSpec& spec)
+  LlamaBlock(Graph& graph, std::string name, const LlamaSpec& spec)
       : graph_(graph), name_(std::move(name)), spec_(spec) {}
 
   /// `segments`: invalid for none.
-  graph::Value attend(graph::Value x, graph::Value segments) {
+  Value attend(Value x, Value segments) {
     const int64_t width = spec_.width / spec_.heads, keys = spec_.key_heads * width;
-    const graph::Value n = norm("input_layernorm", x);
-    const graph::Value y =
+    const Value n = norm("input_layernorm", x);
+    const Value y =
         causal_attention(graph_, name_ + ".self_attn",
                          {rotated("self_attn.q_proj", n, spec_.width),
                           rotated("self_attn.k_proj", n, keys), layer("self_attn.v_proj", n, keys)},
@@ -47,10 +44,10 @@ class LlamaBlock {
                          segments);
     return ops::add(graph_, name_ + ".self_attn.sum", x, layer("self_attn.o_proj", y, spec_.width));
   }
-  graph::Value transform(graph::Value x) {
-    const graph::Value n = norm("post_attention_layernorm", x);
-    const graph::Value gate = layer("mlp.gate_proj", n, spec_.hidden),
-                       up = layer("mlp.up_proj", n, spec_.hidden);
+  Value transform(Value x) {
+    const Value n = norm("post_attention_layernorm", x);
+    const Value gate = layer("mlp.gate_proj", n, spec_.hidden),
+                up = layer("mlp.up_proj", n, spec_.hidden);
     return ops::add(
         graph_, name_ + ".mlp.sum", x,
         layer("mlp.down_proj", ops::swiglu(graph_, name_ + ".mlp.gated", gate, up), spec_.width));
@@ -58,32 +55,32 @@ class LlamaBlock {
 
  private:
   std::string named(const char* name) const { return fmt::format("{}.{}", name_, name); }
-  graph::Value norm(const char* name, graph::Value x) {
+  Value norm(const char* name, Value x) {
     return ops::layer_norm(graph_, named(name), x, kRmsNorm);
   }
-  graph::Value layer(const char* name, graph::Value x, int64_t outputs) {
+  Value layer(const char* name, Value x, int64_t outputs) {
     return ops::linear(graph_, named(name), x,
                        {.outputs = outputs, .bias = false, .init = kLlamaInit});
   }
-  graph::Value rotated(const char* name, graph::Value x, int64_t outputs) {
+  Value rotated(const char* name, Value x, int64_t outputs) {
     const int64_t width = spec_.width / spec_.heads;
     return ops::rotate(graph_, named(name) + ".rotated", layer(name, x, outputs),
                        {.heads = outputs / width, .width = width, .base = spec_.base});
   }
 
-  graph::Graph& graph_;
+  Graph& graph_;
   const std::string name_;
   const LlamaSpec& spec_;
 };
 
 }  // namespace
 
-graph::Value llama_logits(graph::Graph& graph, graph::Value tokens, graph::Value segments,
-                          DType activations, const LlamaSpec& given) {
+Value llama_logits(Graph& graph, Value tokens, Value segments, DType activations,
+                   const LlamaSpec& given) {
   const LlamaSpec spec = sized(given);
-  const graph::Value embed =
+  const Value embed =
       graph.parameter("model.embed_tokens.weight", {spec.vocabulary, spec.width, 1}, kLlamaInit);
-  graph::Value x = ops::lookup(graph, "model.embed_tokens", embed, tokens, activations);
+  Value x = ops::lookup(graph, "model.embed_tokens", embed, tokens, activations);
   for (int64_t i = 0; i < spec.depth; ++i) {
     LlamaBlock block(graph, fmt::format("model.layers.{}", i), spec);
     x = block.transform(block.attend(x, segments));

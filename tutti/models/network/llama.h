@@ -29,8 +29,8 @@ struct LlamaSpec {
 /// tokens i32 [N, T] -> logits [N, vocabulary, T]. Throws ConfigError where the sizes do not fit.
 /// With `segments`, i32 [N, T] (ops/sequence/attention.h), attention stays in a document; positions
 /// are counted in the window.
-graph::Value llama_logits(graph::Graph& graph, graph::Value tokens, graph::Value segments,
-                          DType activations, const LlamaSpec& spec);
+Value llama_logits(Graph& graph, Value tokens, Value segments, DType activations,
+                   const LlamaSpec& spec);
 
 /// Builds with the sizes that ModelSpec gives, and else those of `own`.
 void build_llama(ModelBuilder& model, const LlamaSpec& own);

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tutti/models/registry.h"
-#include "tutti/ops/sequence/attention.h"
+#include "tutti/models/model_checks.h"
 
 namespace tutti::models {
 namespace {
@@ -22,32 +21,28 @@ ModelSpec tiny_llama() {
           .key_heads = 2};
 }
 
-int64_t llama_parameters(const ModelSpec& spec) {
-  return build_model(spec).graph.parameter_count();
-}
-
 TEST(Llama, HasTheParametersOfThePublishedOnes) {
-  EXPECT_EQ(llama_parameters({.name = "llama"}), 6'738'415'616);
-  EXPECT_EQ(llama_parameters({.name = "tinyllama"}), 1'100'048'384);
-  EXPECT_EQ(llama_parameters({.name = "llama3"}), 8'030'261'248);
+  EXPECT_EQ(parameters_of({.name = "llama"}), 6'738'415'616);
+  EXPECT_EQ(parameters_of({.name = "tinyllama"}), 1'100'048'384);
+  EXPECT_EQ(parameters_of({.name = "llama3"}), 8'030'261'248);
   // Llama 3.2's 1B, tied.
-  EXPECT_EQ(llama_parameters({.name = "llama3",
-                              .width = 2048,
-                              .hidden = {8192},
-                              .depth = 16,
-                              .heads = 32,
-                              .key_heads = 8,
-                              .tied = true}),
+  EXPECT_EQ(parameters_of({.name = "llama3",
+                           .width = 2048,
+                           .hidden = {8192},
+                           .depth = 16,
+                           .heads = 32,
+                           .key_heads = 8,
+                           .tied = true}),
             1'235'814'400);
 }
 
 TEST(Llama, ParametersBearThePublishedNames) {
-  const graph::Graph graph = build_model(tiny_llama()).graph;
+  const Graph graph = build_model(tiny_llama()).graph;
   const auto expect_shape = [&](const char* name, const Shape& shape) {
     ASSERT_TRUE(graph.find(name).valid()) << name;
-    EXPECT_EQ(graph.shape(graph.find(name)), shape) << name;
+    EXPECT_EQ(graph.shape(name), shape) << name;
     EXPECT_EQ(graph[graph.find(name)].init.stored,
-              shape.rank() == 3 ? graph::Init::Stored::matrix : graph::Init::Stored::as_it_is)
+              shape.rank() == 3 ? Init::Stored::matrix : Init::Stored::as_it_is)
         << name;
   };
   expect_shape("model.embed_tokens.weight", {11, 24, 1});
@@ -69,13 +64,13 @@ TEST(Llama, TiedOnesHaveNoOutputLayer) {
   ModelSpec spec = tiny_llama();
   spec.tied = true;
   EXPECT_FALSE(build_model(spec).graph.find("lm_head.weight").valid());
-  EXPECT_EQ(llama_parameters(tiny_llama()) - llama_parameters(spec), 11 * 24);
+  EXPECT_EQ(parameters_of(tiny_llama()) - parameters_of(spec), 11 * 24);
 }
 
 TEST(Llama, SizesFollowFromEachOther) {
   const auto shape = [](const ModelSpec& spec, const char* name) {
-    const graph::Graph graph = build_model(spec).graph;
-    return graph.shape(graph.find(name));
+    const Graph graph = build_model(spec).graph;
+    return graph.shape(name);
   };
   ModelSpec spec = tiny_llama();
   spec.key_heads = 0;
@@ -86,15 +81,10 @@ TEST(Llama, SizesFollowFromEachOther) {
 }
 
 TEST(Llama, RefusesSizesThatDoNotFit) {
-  ModelSpec spec = tiny_llama();
-  spec.key_heads = 3;
-  EXPECT_THROW(build_model(spec), ConfigError);
-  spec = tiny_llama();
-  spec.width = 20;  // heads of five channels
-  EXPECT_THROW(build_model(spec), ConfigError);
-  spec = tiny_llama();
-  spec.context = 16;  // Llama has no learned positions
-  EXPECT_THROW(build_model(spec), ConfigError);
+  expect_refused(tiny_llama(), [](ModelSpec& spec) { spec.key_heads = 3; });
+  // Heads of five channels; and Llama has no learned positions.
+  expect_refused(tiny_llama(), [](ModelSpec& spec) { spec.width = 20; });
+  expect_refused(tiny_llama(), [](ModelSpec& spec) { spec.context = 16; });
   EXPECT_THROW(build_model({.name = "gpt2", .key_heads = 2}), ConfigError);
   EXPECT_THROW(build_model({.name = "gpt2", .rotary_base = 500}), ConfigError);
 }

@@ -16,8 +16,8 @@ struct ProteinVaeSpec {
 };
 
 struct ProteinVae {
-  graph::Value mean, logvar;  ///< [N, latent]
-  graph::Value logits;        ///< logits of the contact map, [N, 1, S, S]
+  Value mean, logvar;  ///< [N, latent]
+  Value logits;        ///< logits of the contact map, [N, 1, S, S]
 };
 
 /// maps [N, 1, S, S] with S >= 4 -> the latent numbers and the reconstructed map. Four 3x3
@@ -25,7 +25,7 @@ struct ProteinVae {
 /// the opposite order. Odd maps are padded to even ones with zeros, and the reconstruction of the
 /// padding is cut off. The decoder reads z = mean + exp(logvar) e in training, as in the published
 /// program, and the mean in evaluations. Throws ConfigError for maps of another shape.
-ProteinVae protein_vae(graph::Graph& graph, graph::Value maps, const ProteinVaeSpec& spec = {});
+ProteinVae protein_vae(Graph& graph, Value maps, const ProteinVaeSpec& spec = {});
 
 /// Builds the model with the losses of the program: binary cross-entropy summed over a map, and the
 /// divergence from N(0, 1) averaged over the latent numbers. Evaluations read out z_mean and

@@ -10,13 +10,11 @@ namespace tutti::models {
 
 /// Depth 6n + 2: one 3x3 convolution, three stages of n blocks with width, 2 width, 4 width
 /// channels (16, 32, 64), global average, "linear". Default shortcut: A.
-graph::Value cifar_resnet_logits(graph::Graph& graph, graph::Value images, const ModelSpec& spec,
-                                 int depth);
+Value cifar_resnet_logits(Graph& graph, Value images, const ModelSpec& spec, int depth);
 
 /// Depth 18 or 50: 7x7 convolution and 3x3 maximum pooling, both with stride 2, four stages from
 /// `width` (64) channels on, global average, "fc". In a bottleneck block the 3x3 convolution has
 /// the stride, as in torchvision. Default shortcut: B.
-graph::Value imagenet_resnet_logits(graph::Graph& graph, graph::Value images, const ModelSpec& spec,
-                                    int depth);
+Value imagenet_resnet_logits(Graph& graph, Value images, const ModelSpec& spec, int depth);
 
 }  // namespace tutti::models

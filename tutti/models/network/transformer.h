@@ -34,8 +34,8 @@ struct TransformerSpec {
 /// source i32 [N, S] and tokens i32 [N, T], which begin with the start token and then hold the
 /// target, both -1 after their ends -> logits [N, vocabulary, T] of the next tokens. Throws
 /// ConfigError where the sizes do not fit.
-graph::Value transformer_logits(graph::Graph& graph, graph::Value source, graph::Value tokens,
-                                DType activations, const TransformerSpec& spec);
+Value transformer_logits(Graph& graph, Value source, Value tokens, DType activations,
+                         const TransformerSpec& spec);
 
 /// Builds with the sizes that ModelSpec gives, and else those of `own`.
 void build_transformer(ModelBuilder& model, const TransformerSpec& own);

@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "tutti/models/registry.h"
-#include "tutti/ops/sequence/attention.h"
+#include "tutti/models/model_checks.h"
 
 namespace tutti::models {
 namespace {
@@ -28,8 +27,6 @@ ModelSpec tiny_transformer(ops::Mode mode = ops::Mode::train) {
   return spec;
 }
 
-int64_t parameters_of(const ModelSpec& spec) { return build_model(spec).graph.parameter_count(); }
-
 /// Counts the paper's layers, as its equations have them: projections without biases.
 int64_t by_hand(int64_t vocabularies, int64_t d, int64_t hidden) {
   const int64_t attention = 4 * d * d, transform = 2 * d * hidden + hidden + d, norm = 2 * d;
@@ -48,8 +45,8 @@ TEST(Transformer, HasTheParametersOfThePaper) {
 }
 
 TEST(Transformer, OneWeightIsReadInThreePlaces) {
-  const graph::Graph graph = build_model(tiny_transformer()).graph;
-  const graph::Value weight = graph.find("embedding.weight");
+  const Graph graph = build_model(tiny_transformer()).graph;
+  const Value weight = graph.find("embedding.weight");
   ASSERT_TRUE(weight.valid());
   int readers = 0;
   for (const graph::Node& node : graph.nodes()) readers += std::ranges::count(node.in, weight) > 0;
@@ -58,23 +55,21 @@ TEST(Transformer, OneWeightIsReadInThreePlaces) {
   ModelSpec spec = tiny_transformer();
   spec.embeddings = Embeddings::separate;
   spec.inputs[0].classes = 19;
-  const graph::Graph apart = build_model(spec).graph;
-  EXPECT_EQ(apart.shape(apart.find("encoder.embedding.weight")), (Shape{19, 12, 1}));
-  EXPECT_EQ(apart.shape(apart.find("decoder.embedding.weight")), (Shape{11, 12, 1}));
+  const Graph apart = build_model(spec).graph;
+  EXPECT_EQ(apart.shape("encoder.embedding.weight"), (Shape{19, 12, 1}));
+  EXPECT_EQ(apart.shape("decoder.embedding.weight"), (Shape{11, 12, 1}));
 }
 
 TEST(Transformer, PaddingOfTheSourceIsNoKey) {
   const ModelGraph model = build_model(tiny_transformer());
   ASSERT_EQ(model.inputs.size(), 2u);
   int masked = 0, causal = 0;
-  for (const graph::Node& node : model.graph.nodes()) {
-    const auto* op = dynamic_cast<const ops::Attention*>(node.op.get());
-    if (!op) continue;
-    if (op->attention().mask == ops::AttentionMask::keys) {
+  for (const AttentionNode& node : attentions_in(model.graph)) {
+    if (node.attention.mask == ops::AttentionMask::keys) {
       ++masked;
       EXPECT_EQ(node.in.back(), model.inputs[0].value) << node.name;
     }
-    causal += op->attention().causal;
+    causal += node.attention.causal;
   }
   EXPECT_EQ(masked, 4);  // two in the encoder, two across
   EXPECT_EQ(causal, 2);
@@ -84,17 +79,13 @@ TEST(Transformer, PaddingOfTheSourceIsNoKey) {
 }
 
 TEST(Transformer, RefusesWhatDoesNotFit) {
-  ModelSpec spec = tiny_transformer();
-  spec.heads = 5;
-  EXPECT_THROW(build_model(spec), ConfigError);
-  spec = tiny_transformer();
-  spec.inputs[0].classes = 19;  // a vocabulary different from the target's
-  EXPECT_THROW(build_model(spec), ConfigError);
-  spec = tiny_transformer();
-  std::swap(spec.inputs[0], spec.inputs[1]);
-  EXPECT_THROW(build_model(spec), ConfigError);
-  spec.inputs.resize(1);
-  EXPECT_THROW(build_model(spec), ConfigError);
+  expect_refused(tiny_transformer(), [](ModelSpec& spec) { spec.heads = 5; });
+  // A vocabulary different from the target's.
+  expect_refused(tiny_transformer(), [](ModelSpec& spec) { spec.inputs[0].classes = 19; });
+  ModelSpec turned = tiny_transformer();
+  std::swap(turned.inputs[0], turned.inputs[1]);
+  EXPECT_THROW(build_model(turned), ConfigError);
+  expect_refused(turned, [](ModelSpec& spec) { spec.inputs.resize(1); });
   EXPECT_THROW(build_model({.name = "gpt2", .embeddings = Embeddings::separate}), ConfigError);
 }
 

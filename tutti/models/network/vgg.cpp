@@ -19,7 +19,7 @@ std::array<int, kVggStages> convolutions_of(int depth) {
   }
 }
 
-graph::Value vgg_features(graph::Graph& graph, graph::Value x, const ModelSpec& spec, int depth) {
+Value vgg_features(Graph& graph, Value x, const ModelSpec& spec, int depth) {
   const int64_t width = spec.width > 0 ? spec.width : 64;
   const auto convolutions = convolutions_of(depth);
   int place = 0;  // index in torchvision's list of convolution, batch norm, ReLU ... and maximum
@@ -30,8 +30,8 @@ graph::Value vgg_features(graph::Graph& graph, graph::Value x, const ModelSpec& 
                      .kernel = ops::in_all(3),
                      .pad = ops::in_all(1),
                      .bias = true,
-                     .init = graph::Init::Kind::kaiming_normal_fan_out,
-                     .bias_init = graph::Init::Kind::zeros});
+                     .init = Init::Kind::kaiming_normal_fan_out,
+                     .bias_init = Init::Kind::zeros});
       x = ops::batch_norm(graph, fmt::format("features.{}", place + 1), x, spec.mode,
                           {.relu = true});
     }
@@ -43,15 +43,13 @@ graph::Value vgg_features(graph::Graph& graph, graph::Value x, const ModelSpec& 
 
 }  // namespace
 
-graph::Value vgg_bn_logits(graph::Graph& graph, graph::Value images, const ModelSpec& spec,
-                           int depth) {
+Value vgg_bn_logits(Graph& graph, Value images, const ModelSpec& spec, int depth) {
   const Shape& shape = graph.shape(images);
-  if (shape.rank() != 4 || shape[2] < kVggShrinks || shape[3] < kVggShrinks)
-    throw ConfigError(
-        fmt::format("vgg{}-bn: halves images five times, so it takes [C, H, W] with H and W of {} "
-                    "or more, met {} with the batch: give larger images or another model",
-                    depth, kVggShrinks, shape.to_string()));
-  graph::Value x = vgg_features(graph, images, spec, depth);
+  require(shape.rank() == 4 && shape[2] >= kVggShrinks && shape[3] >= kVggShrinks,
+          "vgg{}-bn: halves images five times, so it takes [C, H, W] with H and W of {} "
+          "or more, met {} with the batch: give larger images or another model",
+          depth, kVggShrinks, shape);
+  Value x = vgg_features(graph, images, spec, depth);
   const std::vector<int64_t> hidden =
       spec.hidden.empty() ? std::vector<int64_t>{4096, 4096} : spec.hidden;
   int place = 0;  // index in torchvision's list of dense layer, ReLU, dropout
@@ -60,14 +58,14 @@ graph::Value vgg_bn_logits(graph::Graph& graph, graph::Value images, const Model
     x = ops::dense(graph, name(0), x,
                    {.outputs = outputs,
                     .dtype = spec.activations,
-                    .init = graph::Init::Kind::kaiming_normal_fan_in,
-                    .bias_init = graph::Init::Kind::zeros});
+                    .init = Init::Kind::kaiming_normal_fan_in,
+                    .bias_init = Init::Kind::zeros});
     x = ops::relu(graph, name(1), x);
     x = ops::dropout(graph, name(2), x, spec.dropout.value_or(0.5f), spec.mode);
     place += 3;
   }
   return ops::dense(graph, fmt::format("classifier.{}", place), x,
-                    {.outputs = spec.classes, .bias_init = graph::Init::Kind::zeros});
+                    {.outputs = spec.classes, .bias_init = Init::Kind::zeros});
 }
 
 }  // namespace tutti::models

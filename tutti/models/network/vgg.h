@@ -11,7 +11,6 @@ namespace tutti::models {
 /// reads the convolutions' 512 maps of H / 32 x W / 32, so its size depends on the images; for
 /// 224x224 it is torchvision's 7x7. Parameters have torchvision's names. spec.width is the
 /// number of channels in the first stage (64). Throws ConfigError for smaller images.
-graph::Value vgg_bn_logits(graph::Graph& graph, graph::Value images, const ModelSpec& spec,
-                           int depth);
+Value vgg_bn_logits(Graph& graph, Value images, const ModelSpec& spec, int depth);
 
 }  // namespace tutti::models

@@ -11,8 +11,8 @@ TEST(Vgg, TakesImagesOfAnySizeFrom32On) {
   const ModelGraph small = build_model(
       {.name = "vgg11-bn", .input = {1, 64, 40}, .batch = 2, .classes = 8, .hidden = {128}});
   EXPECT_EQ(small.graph.shape(small.outputs[0].prediction), (Shape{2, 8}));
-  EXPECT_EQ(small.graph.shape(small.graph.find("classifier.0.weight")), (Shape{128, 512 * 2 * 1}));
-  EXPECT_EQ(small.graph.shape(small.graph.find("features.0.weight")), (Shape{64, 1, 3, 3}));
+  EXPECT_EQ(small.graph.shape("classifier.0.weight"), (Shape{128, 512 * 2 * 1}));
+  EXPECT_EQ(small.graph.shape("features.0.weight"), (Shape{64, 1, 3, 3}));
   EXPECT_THROW(build_model({.name = "vgg11-bn", .input = {1, 64, 31}}), ConfigError);
 }
 

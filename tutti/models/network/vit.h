@@ -21,6 +21,6 @@ struct VitSpec {
 };
 
 /// x [N, C, H, W] -> logits [N, classes]. Throws ConfigError where patches do not fill the image.
-graph::Value vit_logits(graph::Graph& graph, graph::Value x, const VitSpec& spec);
+Value vit_logits(Graph& graph, Value x, const VitSpec& spec);
 
 }  // namespace tutti::models

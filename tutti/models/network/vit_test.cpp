@@ -2,27 +2,25 @@
 
 #include <gtest/gtest.h>
 
-#include "tutti/models/registry.h"
+#include "tutti/models/model_checks.h"
 
 namespace tutti::models {
 namespace {
 
-int64_t vit_parameters(const ModelSpec& spec) { return build_model(spec).graph.parameter_count(); }
-
 TEST(Vit, HasTheParametersOfThePublishedOnes) {
-  EXPECT_EQ(vit_parameters({.name = "vit-ti"}), 5'717'416);
-  EXPECT_EQ(vit_parameters({.name = "vit-s"}), 22'050'664);
-  EXPECT_EQ(vit_parameters({.name = "vit-b"}), 86'567'656);
-  EXPECT_EQ(vit_parameters({.name = "vit-b", .kernel = 32}), 88'224'232);
+  EXPECT_EQ(parameters_of({.name = "vit-ti"}), 5'717'416);
+  EXPECT_EQ(parameters_of({.name = "vit-s"}), 22'050'664);
+  EXPECT_EQ(parameters_of({.name = "vit-b"}), 86'567'656);
+  EXPECT_EQ(parameters_of({.name = "vit-b", .kernel = 32}), 88'224'232);
 }
 
 TEST(Vit, ParametersBearTheNamesOfTimm) {
-  const graph::Graph graph =
+  const Graph graph =
       build_model({.name = "vit-ti", .input = {3, 32, 32}, .classes = 10, .depth = 2, .kernel = 4})
           .graph;
   const auto expect_shape = [&](const char* name, const Shape& shape) {
     ASSERT_TRUE(graph.find(name).valid()) << name;
-    EXPECT_EQ(graph.shape(graph.find(name)), shape) << name;
+    EXPECT_EQ(graph.shape(name), shape) << name;
   };
   expect_shape("cls_token", {1, 1, 192});
   expect_shape("pos_embed", {1, 65, 192});

@@ -25,8 +25,12 @@
 namespace tutti {
 namespace {
 
+using backend::Values;
+using graph::Graph;
+using graph::Value;
+
 /// The values that a caller binds, by name.
-using Bound = std::map<std::string, backend::Values>;
+using Bound = std::map<std::string, Values>;
 
 uint64_t stream_of(std::string_view name) {
   uint64_t stream = 0;
@@ -35,7 +39,7 @@ uint64_t stream_of(std::string_view name) {
 }
 
 /// Makes random inputs, and weights whose effect neither fades nor grows from layer to layer.
-Bound random_values(const graph::Graph& graph, uint32_t classes) {
+Bound random_values(const Graph& graph, uint32_t classes) {
   Bound bound;
   for (const graph::ValueInfo& info : graph.values()) {
     if (info.producer >= 0) continue;
@@ -43,7 +47,7 @@ Bound random_values(const graph::Graph& graph, uint32_t classes) {
     Rng rng(9, Purpose::test, stream_of(info.name));
     const double fan = shape.rank() > 1 ? static_cast<double>(shape.elements_from(1)) : 0;
     const bool weight = info.role == graph::Role::parameter;
-    backend::Values& values = bound[info.name];
+    Values& values = bound[info.name];
     for (int64_t i = 0; i < shape.elements(); ++i) {
       const auto draw = static_cast<float>(rng.normal());
       if (info.type.desc.dtype == DType::i32)
@@ -61,38 +65,41 @@ Bound random_values(const graph::Graph& graph, uint32_t classes) {
 }
 
 template <class AnyInterpreter>
-void bind_values(const graph::Graph& graph, AnyInterpreter& run, const Bound& bound) {
+void bind_values(const Graph& graph, AnyInterpreter& run, const Bound& bound) {
   for (size_t i = 0; i < graph.values().size(); ++i)
     if (graph.values()[i].producer < 0)
-      run.set(graph::Value{static_cast<int32_t>(i)}, bound.at(graph.values()[i].name));
+      run.set(Value{static_cast<int32_t>(i)}, bound.at(graph.values()[i].name));
 }
 
 struct Network {
-  graph::Graph forward, graph;  ///< without and with gradients
-  graph::Value out, loss;
+  Graph forward, graph;  ///< without and with gradients
+  Value out, loss;
 };
 
 void differentiate_loss(Network& n) {
   n.forward = n.graph;
-  for (const graph::Value p : ops::differentiate(n.graph, std::array{n.loss}))
-    ASSERT_TRUE(p.valid());
+  for (const Value p : ops::differentiate(n.graph, std::array{n.loss})) ASSERT_TRUE(p.valid());
+}
+
+/// Adds the loss of a prediction of numbers, and its gradients.
+void add_loss(Network& n, ops::PointwiseLossKind kind) {
+  const Value target = n.graph.input("target", {DType::f32, n.graph.shape(n.out), {}});
+  n.loss = ops::pointwise_loss(n.graph, "loss", n.out, target, {.kind = kind});
+  differentiate_loss(n);
 }
 
 Network small_cosmoflow(const models::CosmoFlowSpec& spec) {
   Network n;
-  const graph::Value volume = n.graph.input("volume", {DType::f32, {2, 4, 32, 32, 32}, {}});
+  const Value volume = n.graph.input("volume", {DType::f32, {2, 4, 32, 32, 32}, {}});
   n.out = models::cosmoflow_prediction(n.graph, volume, spec);
-  const graph::Value target = n.graph.input("target", {DType::f32, {2, spec.outputs}, {}});
-  n.loss =
-      ops::pointwise_loss(n.graph, "loss", n.out, target, {.kind = ops::PointwiseLossKind::mse});
-  differentiate_loss(n);
+  add_loss(n, ops::PointwiseLossKind::mse);
   return n;
 }
 
 /// A volume of one sample, [channels, side, side, side], in double precision.
 struct Volume {
   int64_t channels, side;
-  backend::Values values;
+  Values values;
 
   Volume(int64_t c, int64_t s) : channels(c), side(s), values(static_cast<size_t>(c * s * s * s)) {}
   size_t place(int64_t c, int64_t d, int64_t h, int64_t w) const {
@@ -103,8 +110,7 @@ struct Volume {
 double leaky(double x) { return x < 0 ? static_cast<double>(0.3f) * x : x; }
 
 /// Computes a convolution that keeps the extents, with (k - 1) / 2 zeros before, then leaky ReLU.
-Volume convolve(const Volume& x, const backend::Values& weights, const backend::Values& bias,
-                int64_t k) {
+Volume convolve(const Volume& x, const Values& weights, const Values& bias, int64_t k) {
   Volume y(static_cast<int64_t>(bias.size()), x.side);
   const int64_t s = x.side, before = (k - 1) / 2;
   const auto inside = [s](int64_t i) { return i >= 0 && i < s; };
@@ -140,26 +146,25 @@ Volume maximum_of_eight(const Volume& x) {
   return y;
 }
 
-backend::Values matrix_product(const backend::Values& weights, const backend::Values& bias,
-                               const backend::Values& x) {
-  backend::Values y = bias;
+Values matrix_product(const Values& weights, const Values& bias, const Values& x) {
+  Values y = bias;
   for (size_t o = 0; o < y.size(); ++o)
     for (size_t i = 0; i < x.size(); ++i) y[o] += weights[o * x.size() + i] * x[i];
   return y;
 }
 
 /// Computes all predictions, without dropout.
-backend::Values predictions(const Bound& bound, const models::CosmoFlowSpec& spec) {
+Values predictions(const Bound& bound, const models::CosmoFlowSpec& spec) {
   const auto weights = [&](const std::string& layer) { return bound.at(layer + ".weight"); };
   const auto bias = [&](const std::string& layer) { return bound.at(layer + ".bias"); };
-  backend::Values all;
+  Values all;
   for (int64_t n = 0; n < 2; ++n) {
     Volume x(4, 32);
     const auto first = bound.at("volume").begin() + n * static_cast<int64_t>(x.values.size());
     std::copy_n(first, x.values.size(), x.values.begin());
     for (const std::string layer : {"conv1", "conv2", "conv3", "conv4", "conv5"})
       x = maximum_of_eight(convolve(x, weights(layer), bias(layer), spec.kernel));
-    backend::Values y = x.values;
+    Values y = x.values;
     for (const std::string layer : {"fc1", "fc2"}) {
       y = matrix_product(weights(layer), bias(layer), y);
       std::ranges::transform(y, y.begin(), leaky);
@@ -171,7 +176,7 @@ backend::Values predictions(const Bound& bound, const models::CosmoFlowSpec& spe
 }
 
 double squared_error_of(const Bound& bound, const models::CosmoFlowSpec& spec) {
-  const backend::Values x = predictions(bound, spec), &t = bound.at("target");
+  const Values x = predictions(bound, spec), &t = bound.at("target");
   double sum = 0;
   for (size_t i = 0; i < x.size(); ++i) sum += (x[i] - t[i]) * (x[i] - t[i]);
   return sum / static_cast<double>(x.size());
@@ -184,7 +189,7 @@ TEST_P(CosmoFlowKernel, AgreesWithAnIndependentComputation) {
       .kernel = GetParam(), .channels = 1, .hidden = {6, 5}, .dropout = 0};
   const Network n = small_cosmoflow(spec);
   Bound bound = random_values(n.graph, 0);
-  const backend::Values want = predictions(bound, spec);
+  const Values want = predictions(bound, spec);
   const backend::CpuBackend cpu;
   const backend::ReferenceBackend reference;
   for (const backend::Backend* const backend : {static_cast<const backend::Backend*>(&reference),
@@ -196,7 +201,7 @@ TEST_P(CosmoFlowKernel, AgreesWithAnIndependentComputation) {
       EXPECT_NEAR(run[n.out][i], want[i], 2e-5) << backend->name() << " " << i;
     EXPECT_NEAR(run[n.loss][0], squared_error_of(bound, spec), 2e-5);
     if (backend == &reference) continue;  // one set of gradients is enough
-    for (const graph::Value g : n.graph.with_role(graph::Role::gradient)) {
+    for (const Value g : n.graph.with_role(graph::Role::gradient)) {
       const std::string& name = n.graph[n.graph[g].of].name;
       double largest = 0;
       for (const double v : run[g]) largest = std::max(largest, std::abs(v));
@@ -235,16 +240,16 @@ void check_slopes(const Network& n, uint32_t classes) {
   bind_values(n.graph, whole, bound);
   whole.run();
   bind_values(n.forward, run, bound);
-  for (const graph::Value g : n.graph.with_role(graph::Role::gradient)) {
-    const graph::Value parameter = n.graph[g].of;
+  for (const Value g : n.graph.with_role(graph::Role::gradient)) {
+    const Value parameter = n.graph[g].of;
     double squares = 0;
     for (const double v : whole[g]) squares += v * v;
     const double length = std::sqrt(squares), move = 1e-8;
     if (length < 1e-9 && may_have_no_slope(n.graph[parameter].name)) continue;
     EXPECT_GT(length, 1e-9) << n.graph[parameter].name;
-    const backend::Values& start = bound.at(n.graph[parameter].name);
+    const Values& start = bound.at(n.graph[parameter].name);
     const auto loss_with = [&](double change) {
-      backend::Values moved = start;
+      Values moved = start;
       for (size_t i = 0; i < moved.size(); ++i) moved[i] += change * whole[g][i] / length;
       run.set(parameter, moved);
       run.run();
@@ -262,9 +267,9 @@ TEST(Networks, SmallCosmoFlowWithDropoutHasTheSlopesOfItsLoss) {
 
 TEST(Networks, SmallDeepCamHasTheSlopesOfItsLoss) {
   Network n;
-  const graph::Value fields = n.graph.input("fields", {DType::f32, {2, 4, 32, 64}, {}});
+  const Value fields = n.graph.input("fields", {DType::f32, {2, 4, 32, 64}, {}});
   n.out = models::deepcam_logits(n.graph, fields, {.divisor = 32, .middle_blocks = 1});
-  const graph::Value labels = n.graph.input("labels", {DType::i32, {2, 32, 64}, {}});
+  const Value labels = n.graph.input("labels", {DType::i32, {2, 32, 64}, {}});
   n.loss = ops::softmax_cross_entropy(
       n.graph, "loss", n.out, labels,
       {.class_weights = {1.0f, 2.6f, 1.7f}, .mean_over = ops::MeanOver::labels});
@@ -274,26 +279,20 @@ TEST(Networks, SmallDeepCamHasTheSlopesOfItsLoss) {
 
 TEST(Networks, SmallFcDenseNetHasTheSlopesOfItsLoss) {
   Network n;
-  const graph::Value pattern = n.graph.input("pattern", {DType::f32, {2, 1, 16, 8}, {}});
+  const Value pattern = n.graph.input("pattern", {DType::f32, {2, 1, 16, 8}, {}});
   n.out = models::fc_densenet_prediction(
       n.graph, pattern,
       {.outputs = 1, .layers = {2, 1}, .bottleneck = 2, .growth = 3, .first = 4, .dropout = 0.2f});
-  const graph::Value target = n.graph.input("target", {DType::f32, {2, 1, 16, 8}, {}});
-  n.loss =
-      ops::pointwise_loss(n.graph, "loss", n.out, target, {.kind = ops::PointwiseLossKind::huber});
-  differentiate_loss(n);
+  add_loss(n, ops::PointwiseLossKind::huber);
   check_slopes(n, 0);
 }
 
 TEST(Networks, SmallVggHasTheSlopesOfItsLoss) {
   Network n;
-  const graph::Value pattern = n.graph.input("pattern", {DType::f32, {2, 1, 64, 64}, {}});
+  const Value pattern = n.graph.input("pattern", {DType::f32, {2, 1, 64, 64}, {}});
   const models::ModelSpec spec{.classes = 4, .width = 2, .hidden = {8, 8}, .dropout = 0.5f};
   n.out = models::vgg_bn_logits(n.graph, pattern, spec, 11);
-  const graph::Value target = n.graph.input("target", {DType::f32, {2, 4}, {}});
-  n.loss =
-      ops::pointwise_loss(n.graph, "loss", n.out, target, {.kind = ops::PointwiseLossKind::huber});
-  differentiate_loss(n);
+  add_loss(n, ops::PointwiseLossKind::huber);
   check_slopes(n, 0);
 }
 

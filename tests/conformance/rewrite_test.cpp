@@ -3,19 +3,22 @@
 #include <gtest/gtest.h>
 
 #include "gradient_check.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/ops/conv.h"
 #include "tutti/ops/fusion/fuse.h"
 
 namespace tutti {
 namespace {
 
+using graph::Graph;
+using graph::Value;
+
 /// Builds conv -> bn -> relu -> conv -> bn -> add(x) -> relu, twice, without fused ops.
-std::vector<graph::Value> residual_blocks(graph::Graph& g) {
-  graph::Value x = variable(g, "x", {4, 4, 3});
+std::vector<Value> residual_blocks(Graph& g) {
+  Value x = variable(g, "x", {4, 4, 3});
   for (const std::string block : {"block0", "block1"}) {
-    graph::Value y =
-        ops::conv(g, block + ".conv1", x,
-                  {.out_channels = 4, .kernel = ops::in_all(3), .pad = ops::in_all(1)});
+    Value y = ops::conv(g, block + ".conv1", x,
+                        {.out_channels = 4, .kernel = ops::in_all(3), .pad = ops::in_all(1)});
     y = ops::relu(g, block + ".relu1", ops::batch_norm(g, block + ".bn1", y, ops::Mode::train));
     y = ops::conv(g, block + ".conv2", y,
                   {.out_channels = 4, .kernel = ops::in_all(3), .pad = ops::in_all(1)});
@@ -26,21 +29,21 @@ std::vector<graph::Value> residual_blocks(graph::Graph& g) {
   return {squared_error(g, x)};
 }
 
-int count(const graph::Graph& graph, std::string_view op) {
+int count(const Graph& graph, std::string_view op) {
   return static_cast<int>(std::ranges::count_if(
       graph.nodes(), [&](const graph::Node& node) { return node.op->name() == op; }));
 }
 
 TEST(Rewrite, KeepsLossAndGradients) {
-  graph::Graph plain;
-  std::vector<graph::Value> losses = residual_blocks(plain);
+  Graph plain;
+  std::vector<Value> losses = residual_blocks(plain);
   plain.mark_output(losses[0]);
   ops::Rewritten fused = ops::fuse_forward(plain);
   EXPECT_EQ(count(plain, "activation"), 5);
   EXPECT_EQ(count(fused.graph, "activation"), 0);
   EXPECT_EQ(count(fused.graph, "add"), 0);
   EXPECT_EQ(fused.graph.outputs().size(), 1u);
-  const std::vector<graph::Value> fused_losses{fused.of[static_cast<size_t>(losses[0].id)]};
+  const std::vector<Value> fused_losses{fused.of[static_cast<size_t>(losses[0].id)]};
   ops::differentiate(plain, losses);
   ops::differentiate(fused.graph, fused_losses);
   EXPECT_EQ(count(fused.graph, "add"), 2);  // the first block's input and its result are read twice
@@ -55,12 +58,12 @@ TEST(Rewrite, KeepsLossAndGradients) {
   before.run();
   after.run();
   EXPECT_NEAR(before[losses[0]][0], after[folded.graph.outputs()[0]][0], 1e-5);
-  const std::vector<graph::Value> gradients = plain.with_role(graph::Role::gradient);
+  const std::vector<Value> gradients = plain.with_role(graph::Role::gradient);
   EXPECT_EQ(gradients.size(), folded.graph.with_role(graph::Role::gradient).size());
-  for (const graph::Value g : gradients) {
-    const graph::Value parameter = folded.graph.find(plain[plain[g].of].name);
+  for (const Value g : gradients) {
+    const Value parameter = folded.graph.find(plain[plain[g].of].name);
     ASSERT_TRUE(parameter.valid()) << plain[plain[g].of].name;
-    for (const graph::Value other : folded.graph.with_role(graph::Role::gradient)) {
+    for (const Value other : folded.graph.with_role(graph::Role::gradient)) {
       if (folded.graph[other].of != parameter) continue;
       for (size_t i = 0; i < before[g].size(); ++i)
         ASSERT_NEAR(before[g][i], after[other][i], 1e-5) << folded.graph[parameter].name;
@@ -70,28 +73,27 @@ TEST(Rewrite, KeepsLossAndGradients) {
 
 TEST(Rewrite, FusesEveryActivationWhoseGradientNeedsTheResultAlone) {
   for (const ops::ActivationKind kind : ops::activation_kinds()) {
-    graph::Graph g;
-    const graph::Value y =
+    Graph g;
+    const Value y =
         ops::conv(g, "conv", variable(g, "x", {2, 3, 3}), {.out_channels = 2, .bias = true});
     squared_error(g, ops::activation(g, "act", y, kind, 0.3f));
-    const graph::Graph fused = ops::fuse_forward(g).graph;
+    const Graph fused = ops::fuse_forward(g).graph;
     EXPECT_EQ(count(fused, "activation"), kind >= ops::ActivationKind::gelu ? 1 : 0)
         << name_of(kind);
     if (kind != ops::ActivationKind::leaky_relu) continue;
-    EXPECT_NE(fused.to_string().find("bias leaky_relu slope 0.3"), std::string::npos);
+    EXPECT_TRUE(has_text(fused.to_string(), "bias leaky_relu slope 0.3"));
   }
 }
 
 TEST(Rewrite, LeavesWhatOthersRead) {
-  graph::Graph g;
-  const graph::Value x = variable(g, "x", {2, 3, 3});
-  const graph::Value y = ops::conv(g, "conv", x, {.out_channels = 2});
-  const graph::Value z = ops::relu(g, "relu", y);
+  Graph g;
+  const Value x = variable(g, "x", {2, 3, 3});
+  const Value y = ops::conv(g, "conv", x, {.out_channels = 2});
+  const Value z = ops::relu(g, "relu", y);
   squared_error(g, ops::add(g, "sum", y, z));
   EXPECT_EQ(count(ops::fuse_forward(g).graph, "activation"), 1);
-  graph::Graph shown;
-  const graph::Value w =
-      ops::conv(shown, "conv", variable(shown, "x", {2, 3, 3}), {.out_channels = 2});
+  Graph shown;
+  const Value w = ops::conv(shown, "conv", variable(shown, "x", {2, 3, 3}), {.out_channels = 2});
   shown.mark_output(w);
   squared_error(shown, ops::relu(shown, "relu", w));
   EXPECT_EQ(count(ops::fuse_forward(shown).graph, "activation"), 1);
@@ -99,14 +101,14 @@ TEST(Rewrite, LeavesWhatOthersRead) {
 
 /// Computes the gradient of the weights of a convolution with padding, for a team of two.
 bool shared(const Shape& sample, int64_t outputs, int64_t taps, int64_t stride = 1) {
-  graph::Graph g;
-  const graph::Value y = ops::conv(g, "conv", variable(g, "x", sample),
-                                   {.out_channels = outputs,
-                                    .kernel = ops::in_all(taps),
-                                    .stride = ops::in_all(stride),
-                                    .pad = ops::in_all(taps / 2)});
+  Graph g;
+  const Value y = ops::conv(g, "conv", variable(g, "x", sample),
+                            {.out_channels = outputs,
+                             .kernel = ops::in_all(taps),
+                             .stride = ops::in_all(stride),
+                             .pad = ops::in_all(taps / 2)});
   ops::differentiate(g, std::vector{squared_error(g, y)});
-  const graph::Graph rewritten = ops::share_in_team(g, 2).graph;
+  const Graph rewritten = ops::share_in_team(g, 2).graph;
   return std::ranges::any_of(rewritten.nodes(), [](const graph::Node& node) {
     const auto* op = dynamic_cast<const ops::ConvBackwardWeights*>(node.op.get());
     return op && op->whole();

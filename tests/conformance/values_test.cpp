@@ -23,22 +23,27 @@
 namespace tutti {
 namespace {
 
-graph::ValueType batched(const Shape& shape, DType dtype = DType::f32) {
+using backend::OpRun;
+using backend::Values;
+using graph::OpPtr;
+using graph::ValueType;
+
+ValueType batched(const Shape& shape, DType dtype = DType::f32) {
   return {{dtype, shape, {}}, true};
 }
-graph::ValueType fixed(const Shape& shape) { return {{DType::f32, shape, {}}, false}; }
+ValueType fixed(const Shape& shape) { return {{DType::f32, shape, {}}, false}; }
 
-void expect_near(const backend::Values& got, const backend::Values& want, double tolerance = 1e-6) {
+void expect_near(const Values& got, const Values& want, double tolerance = 1e-6) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i)
     EXPECT_NEAR(got[i], want[i], tolerance) << "element " << i;
 }
 
-backend::OpRun run(graph::OpPtr op, std::vector<graph::ValueType> types,
-                   const std::vector<backend::Values>& in, const backend::StepInfo& step = {}) {
+OpRun run(OpPtr op, std::vector<ValueType> types, const std::vector<Values>& in,
+          const backend::StepInfo& step = {}) {
   backend::OpRunOptions options;
   options.step = step;
-  backend::OpRun made({std::move(op), std::move(types), {}}, backend::ReferenceBackend(), options);
+  OpRun made({std::move(op), std::move(types), {}}, backend::ReferenceBackend(), options);
   for (size_t i = 0; i < in.size(); ++i) made.set_in(i, in[i]);
   made.run();
   return made;
@@ -46,15 +51,15 @@ backend::OpRun run(graph::OpPtr op, std::vector<graph::ValueType> types,
 
 TEST(Values, ConvolutionIsACrossCorrelation) {
   const ops::ConvAttributes a{.spatial = 2, .pad_low = {1, 0, 0}, .pad_high = {0, 0, 0}};
-  const backend::OpRun y = run(std::make_shared<ops::Conv>(a, true),
-                               {batched({1, 1, 2, 3}), fixed({1, 1, 2, 2}), fixed({1})},
-                               {{1, 2, 3, 4, 5, 6}, {1, 10, 100, 1000}, {0.5}});
+  const OpRun y = run(std::make_shared<ops::Conv>(a, true),
+                      {batched({1, 1, 2, 3}), fixed({1, 1, 2, 2}), fixed({1})},
+                      {{1, 2, 3, 4, 5, 6}, {1, 10, 100, 1000}, {0.5}});
   EXPECT_EQ(y.out_types()[0].desc.shape, (Shape{1, 1, 2, 2}));
   expect_near(y.out(0), {2100.5, 3200.5, 5400.5 + 21, 6500.5 + 32});
 }
 
 TEST(Values, InteractionIsTheLowerTriangleRowByRow) {
-  const backend::Values x = {1, 2, 3, 4, 5, 6};
+  const Values x = {1, 2, 3, 4, 5, 6};
   const auto of = [&](bool itself) {
     return run(std::make_shared<ops::Interaction>(ops::InteractionAttributes{2, itself}),
                {batched({1, 6})}, {x});
@@ -64,21 +69,21 @@ TEST(Values, InteractionIsTheLowerTriangleRowByRow) {
 }
 
 TEST(Values, ATableChangesWhereItWasRead) {
-  const std::vector<graph::ValueType> types = {fixed({}), fixed({}), fixed({4, 2}), batched({3, 2}),
-                                               batched({3, 2}, DType::i32)};
-  const backend::OpRun t =
+  const std::vector<ValueType> types = {fixed({}), fixed({}), fixed({4, 2}), batched({3, 2}),
+                                        batched({3, 2}, DType::i32)};
+  const OpRun t =
       run(std::make_shared<ops::TableUpdate>(ops::Bag{.first = 1}), types,
           {{0.5}, {2}, {1, 2, 3, 4, 5, 6, 7, 8}, {1, 10, 2, 20, 4, 40}, {0, 2, 3, 1, 0, 2}});
   expect_near(t.in(2), {1, 2, 3 - 2, 4 - 20, 5 - 5, 6 - 50, 7, 8});
-  const backend::OpRun y = run(std::make_shared<ops::EmbeddingBag>(ops::Bag{.count = 2}),
-                               {fixed({4, 2}), batched({3, 2}, DType::i32)},
-                               {{1, 2, 3, 4, 5, 6, 7, 8}, {0, 2, 3, 3, 1, 0}});
+  const OpRun y = run(std::make_shared<ops::EmbeddingBag>(ops::Bag{.count = 2}),
+                      {fixed({4, 2}), batched({3, 2}, DType::i32)},
+                      {{1, 2, 3, 4, 5, 6, 7, 8}, {0, 2, 3, 3, 1, 0}});
   expect_near(y.out(0), {6, 8, 14, 16, 4, 6});
 }
 
 /// Numbers below 0 name no row, so one tensor can hold bags of several lengths.
 TEST(Values, BagsMayBeShorterThanTheirColumns) {
-  const backend::Values table = {1, 2, 3, 4, 5, 6, 7, 8}, rows = {0, 2, 3, -1, -1, -1};
+  const Values table = {1, 2, 3, 4, 5, 6, 7, 8}, rows = {0, 2, 3, -1, -1, -1};
   const auto pooled = [&](const ops::Bag& bag) {
     return run(std::make_shared<ops::EmbeddingBag>(bag),
                {fixed({4, 2}), batched({3, 2}, DType::i32)}, {table, rows})
@@ -86,7 +91,7 @@ TEST(Values, BagsMayBeShorterThanTheirColumns) {
   };
   expect_near(pooled({.count = 2}), {6, 8, 7, 8, 0, 0});
   expect_near(pooled({.count = 2, .mean = true}), {3, 4, 7, 8, 0, 0});
-  const backend::OpRun t =
+  const OpRun t =
       run(std::make_shared<ops::TableUpdate>(ops::Bag{.count = 2, .mean = true}),
           {fixed({}), fixed({}), fixed({4, 2}), batched({3, 2}), batched({3, 2}, DType::i32)},
           {{1}, {1}, table, {1, 10, 2, 20, 4, 40}, rows});
@@ -95,17 +100,17 @@ TEST(Values, BagsMayBeShorterThanTheirColumns) {
 
 /// Adagrad as in torch.optim.Adagrad; by rows, with the mean of a row's squares.
 TEST(Values, AdagradOfTables) {
-  const auto updated = [](ops::TableRule::Kind kind, const backend::Values& sums) {
+  const auto updated = [](ops::TableRule::Kind kind, const Values& sums) {
     const int64_t kept = kind == ops::TableRule::Kind::adagrad ? 2 : 1;
     return run(std::make_shared<ops::TableUpdate>(ops::Bag{}, ops::TableRule{kind}),
                {fixed({}), fixed({}), fixed({2, 2}), fixed({2, kept}), batched({2, 2}),
                 batched({2, 1}, DType::i32)},
                {{0.5}, {2}, {1, 2, 3, 4}, sums, {1, 1, 0.5, 1}, {1, 1}});
   };
-  const backend::OpRun each = updated(ops::TableRule::Kind::adagrad, {9, 9, 7, 9});  // g = 3, 4
+  const OpRun each = updated(ops::TableRule::Kind::adagrad, {9, 9, 7, 9});  // g = 3, 4
   expect_near(each.in(3), {9, 9, 16, 25});
   expect_near(each.in(2), {1, 2, 3 - 0.5 * 3 / 4, 4 - 0.5 * 4 / 5});
-  const backend::OpRun rows = updated(ops::TableRule::Kind::rowwise_adagrad, {1, 3.5});
+  const OpRun rows = updated(ops::TableRule::Kind::rowwise_adagrad, {1, 3.5});
   expect_near(rows.in(3), {1, 16});
   expect_near(rows.in(2), {1, 2, 3 - 0.5 * 3 / 4, 4 - 0.5 * 4 / 4});
 }
@@ -113,12 +118,12 @@ TEST(Values, AdagradOfTables) {
 /// Each row belongs to one thread, and its terms have the order of the batch.
 TEST(Values, TablesHaveTheSameBitsOnAnyNumberOfThreads) {
   const backend::OpCase made = backend::parse_op_case("table_update f32 n300c4w17 count4 rows40");
-  const std::vector<backend::Values> in = backend::random_inputs(made, 1);
-  std::vector<backend::Values> tables;
+  const std::vector<Values> in = backend::random_inputs(made, 1);
+  std::vector<Values> tables;
   for (const int threads : {1, 2, 3, 7}) {
     backend::OpRunOptions options;
     options.threads = threads;
-    backend::OpRun run(made.problem, backend::CpuBackend(), options);
+    OpRun run(made.problem, backend::CpuBackend(), options);
     for (size_t i = 0; i < in.size(); ++i) run.set_in(i, in[i]);
     run.run();
     tables.push_back(run.in(2));
@@ -129,7 +134,7 @@ TEST(Values, TablesHaveTheSameBitsOnAnyNumberOfThreads) {
 /// Among equal logits the first is the likeliest, wherever ranks cut the vocabulary.
 TEST(Values, OfEqualLogitsTheFirstIsAHit) {
   struct Position {
-    backend::Values logits;
+    Values logits;
     double label, hit;
   };
   const std::vector<Position> positions = {
@@ -139,28 +144,27 @@ TEST(Values, OfEqualLogitsTheFirstIsAHit) {
       {{-4, -4, -3, -3}, 2, 1}, {{5, 1, 1, 1}, 0, 1},     {{5, 1, 1, 1}, -1, 0}};
   const auto t = static_cast<int64_t>(positions.size());
   const auto logits_of = [&](int64_t first, int64_t last) {
-    backend::Values x;
+    Values x;
     for (int64_t k = first; k < last; ++k)
       for (const Position& position : positions)
         x.push_back(position.logits[static_cast<size_t>(k)]);
     return x;
   };
-  backend::Values labels, hits;
+  Values labels, hits;
   for (const Position& position : positions) {
     labels.push_back(position.label);
     hits.push_back(position.hit);
   }
-  const auto run_by = [](const backend::Backend& backend, graph::OpPtr op,
-                         std::vector<graph::ValueType> types,
-                         const std::vector<backend::Values>& in) {
+  const auto run_by = [](const backend::Backend& backend, OpPtr op, std::vector<ValueType> types,
+                         const std::vector<Values>& in) {
     backend::OpRunOptions how;
     how.layout = "last";
-    backend::OpRun made({std::move(op), std::move(types), {}}, backend, how);
+    OpRun made({std::move(op), std::move(types), {}}, backend, how);
     for (size_t i = 0; i < in.size(); ++i) made.set_in(i, in[i]);
     made.run();
     return made.out(0);
   };
-  const graph::ValueType label_type = batched({1, t}, DType::i32);
+  const ValueType label_type = batched({1, t}, DType::i32);
   const backend::ReferenceBackend reference;
   const backend::CpuBackend cpu;
   for (const backend::Backend* backend : {static_cast<const backend::Backend*>(&reference),
@@ -171,8 +175,8 @@ TEST(Values, OfEqualLogitsTheFirstIsAHit) {
     for (const std::vector<int64_t>& cuts :
          {std::vector<int64_t>{0, 4}, {0, 2, 4}, {0, 1, 4}, {0, 3, 4}}) {
       const size_t ranks = cuts.size() - 1;
-      std::vector<graph::ValueType> types{label_type};
-      std::vector<backend::Values> in{labels};
+      std::vector<ValueType> types{label_type};
+      std::vector<Values> in{labels};
       for (size_t r = 0; r < ranks; ++r) {
         const ops::VocabularySlice slice{
             .first = cuts[r], .count = cuts[r + 1] - cuts[r], .all = 4};
@@ -191,24 +195,20 @@ TEST(Values, OfEqualLogitsTheFirstIsAHit) {
 }
 
 TEST(Values, SoftmaxCrossEntropyWithSmoothingAndWeights) {
+  const auto loss = [](const ops::SoftmaxCrossEntropyAttributes& a) {
+    return run(std::make_shared<ops::SoftmaxCrossEntropy>(a),
+               {batched({2, 3}), batched({2}, DType::i32)}, {{1, 2, 3, 0.5, -1, 2}, {1, 2}});
+  };
   ops::SoftmaxCrossEntropyAttributes a{
       .label_smoothing = 0.1f, .class_weights = {1, 2, 0.5f}, .scale = 1};
-  const backend::OpRun y =
-      run(std::make_shared<ops::SoftmaxCrossEntropy>(a),
-          {batched({2, 3}), batched({2}, DType::i32)}, {{1, 2, 3, 0.5, -1, 2}, {1, 2}});
+  const OpRun y = loss(a);
   expect_near(y.out(0), {1.240528468});
   expect_near(y.out(1), {2.5});
   a.mean_over = ops::MeanOver::labels;
-  const backend::OpRun over_labels =
-      run(std::make_shared<ops::SoftmaxCrossEntropy>(a),
-          {batched({2, 3}), batched({2}, DType::i32)}, {{1, 2, 3, 0.5, -1, 2}, {1, 2}});
+  const OpRun over_labels = loss(a);
   expect_near(over_labels.out(0), {1.240528468 * 2.5 / 2});
   expect_near(over_labels.out(1), {2});
-  a = {};
-  const backend::OpRun plain =
-      run(std::make_shared<ops::SoftmaxCrossEntropy>(a),
-          {batched({2, 3}), batched({2}, DType::i32)}, {{1, 2, 3, 0.5, -1, 2}, {1, 2}});
-  expect_near(plain.out(0), {0.824458631});
+  expect_near(loss({}).out(0), {0.824458631});
 }
 
 TEST(Values, PointwiseLosses) {
@@ -226,10 +226,14 @@ TEST(Values, PointwiseLosses) {
               1e-6);
 }
 
+/// Takes the statistics of y, of one channel, with running averages of 1 and 2.
+OpRun statistics_of(const Values& y, const Shape& shape, const ops::NormStatistics& statistics) {
+  return run(std::make_shared<ops::BatchNormStats>(statistics),
+             {batched(shape), fixed({1}), fixed({1})}, {y, {1}, {2}});
+}
+
 TEST(Values, BatchNormStatisticsAndRunningAverages) {
-  const backend::OpRun y =
-      run(std::make_shared<ops::BatchNormStats>(ops::NormStatistics{.epsilon = 0}),
-          {batched({2, 1, 2}), fixed({1}), fixed({1})}, {{1, 2, 3, 6}, {1}, {2}});
+  const OpRun y = statistics_of({1, 2, 3, 6}, {2, 1, 2}, {.epsilon = 0});
   expect_near(y.out(0), {3});
   expect_near(y.out(1), {1 / std::sqrt(3.5)});
   expect_near(y.in(1), {1.2});
@@ -237,9 +241,7 @@ TEST(Values, BatchNormStatisticsAndRunningAverages) {
 }
 
 TEST(Values, BatchNormByRunningAveragesTakesThemWithThisBatchInThem) {
-  const backend::OpRun y =
-      run(std::make_shared<ops::BatchNormStats>(ops::NormStatistics{.epsilon = 0, .running = true}),
-          {batched({2, 1, 2}), fixed({1}), fixed({1})}, {{1, 2, 3, 6}, {1}, {2}});
+  const OpRun y = statistics_of({1, 2, 3, 6}, {2, 1, 2}, {.epsilon = 0, .running = true});
   const double spread = 0.9 * 2 + 0.1 * 14.0 / 3;
   expect_near(y.in(1), {1.2});
   expect_near(y.in(2), {spread});
@@ -249,18 +251,14 @@ TEST(Values, BatchNormByRunningAveragesTakesThemWithThisBatchInThem) {
 
 TEST(Values, OneValueOfAChannelHasNoVariance) {
   for (const bool running : {false, true}) {
-    const backend::OpRun y =
-        run(std::make_shared<ops::BatchNormStats>(ops::NormStatistics{.running = running}),
-            {batched({1, 1, 1}), fixed({1}), fixed({1})}, {{3}, {1}, {2}});
+    const OpRun y = statistics_of({3}, {1, 1, 1}, {.running = running});
     expect_near(y.in(1), {1.2});
     expect_near(y.in(2), {2});
   }
 }
 
 TEST(Values, WithoutMomentumNothingReachesTheAverages) {
-  const backend::OpRun y =
-      run(std::make_shared<ops::BatchNormStats>(ops::NormStatistics{.momentum = 0}),
-          {batched({2, 1, 1}), fixed({1}), fixed({1})}, {{3, INFINITY}, {1}, {2}});
+  const OpRun y = statistics_of({3, INFINITY}, {2, 1, 1}, {.momentum = 0});
   expect_near(y.in(1), {1});
   expect_near(y.in(2), {2});
 }
@@ -277,32 +275,29 @@ TEST(Values, GradientThroughConstantStatistics) {
 
 /// One parameter with its gradient and states, as operands of an update's ops.
 struct Updated {
-  std::vector<backend::Values> operands;  ///< w, g, states
+  std::vector<Values> operands;  ///< w, g, states
 
   /// Runs an op on them, after the scalars and, if it reads any, the block sums; returns those that
   /// it writes.
-  backend::Values apply(const std::shared_ptr<const ops::Update>& op, int step,
-                        const backend::Values& sums = {}) {
-    std::vector<graph::ValueType> types{fixed({}), fixed({})};
-    std::vector<backend::Values> in{{0.1}, {0.5}};
+  Values apply(const std::shared_ptr<const ops::Update>& op, int step, const Values& sums = {}) {
+    std::vector<ValueType> types{fixed({}), fixed({})};
+    std::vector<Values> in{{0.1}, {0.5}};
     if (op->sums() == ops::Update::Sums::reads) types.push_back(fixed({1, 2})), in.push_back(sums);
     for (int i = 0; i < op->arity(); ++i)
       types.push_back(fixed({2})), in.push_back(operands[static_cast<size_t>(i)]);
-    backend::StepInfo info;
-    info.step = step;
-    const backend::OpRun y = run(op, types, in, info);
+    const OpRun y = run(op, types, in, {.step = step});
     for (int i = 0; i < op->arity(); ++i)
       operands[static_cast<size_t>(i)] = y.in(static_cast<size_t>(op->leading() + i));
-    return op->sums() == ops::Update::Sums::writes ? y.out(0) : backend::Values();
+    return op->sums() == ops::Update::Sums::writes ? y.out(0) : Values();
   }
 };
 
 /// Returns w after some steps with the same gradient.
-backend::Values updated(const std::shared_ptr<const ops::Update>& op, int steps,
-                        const std::shared_ptr<const ops::Update>& norms = nullptr) {
+Values updated(const std::shared_ptr<const ops::Update>& op, int steps,
+               const std::shared_ptr<const ops::Update>& norms = nullptr) {
   Updated parameter{{{1, -2}, {0.4, 0.8}, {0, 0}, {0, 0}}};
   for (int step = 0; step < steps; ++step) {
-    const backend::Values sums = norms ? parameter.apply(norms, step) : backend::Values();
+    const Values sums = norms ? parameter.apply(norms, step) : Values();
     parameter.apply(op, step, sums);
   }
   return parameter.operands[0];
@@ -361,11 +356,11 @@ TEST(Values, ClippingFollowsPyTorch) {
 TEST(Values, MaximumGoesToTheFirstOfEquals) {
   ops::PoolAttributes a;
   a.kernel = {2, 2, 1};
-  const backend::OpRun y =
+  const OpRun y =
       run(std::make_shared<ops::Pool>(a), {batched({1, 1, 2, 3})}, {{5, 7, 7, 7, 0, 0}});
   expect_near(y.out(0), {7, 7});
   expect_near(y.out(1), {1, 0});
-  const backend::OpRun dx =
+  const OpRun dx =
       run(std::make_shared<ops::PoolGrad>(a, Shape{1, 1, 2, 3}),
           {batched({1, 1, 1, 2}), batched({1, 1, 1, 2}, DType::u8)}, {{10, 1}, y.out(1)});
   expect_near(dx.out(0), {0, 11, 0, 0, 0, 0});
@@ -373,18 +368,18 @@ TEST(Values, MaximumGoesToTheFirstOfEquals) {
 
 TEST(Values, DropoutKeepsTheMeanAndDependsOnEverythingInItsKey) {
   const auto op = std::make_shared<ops::Dropout>(0.25f, 5);
-  const backend::Values ones(4000, 1.0);
-  const auto mask = [&](graph::OpPtr which, backend::StepInfo step) {
+  const Values ones(4000, 1.0);
+  const auto mask = [&](OpPtr which, backend::StepInfo step) {
     return run(which, {batched({4, 1000})}, {ones}, step).out(0);
   };
   const backend::StepInfo base{.seed = 1, .step = 2, .replica = 3, .batch = 4};
-  const backend::Values first = mask(op, base);
+  const Values first = mask(op, base);
   double sum = 0;
   for (const double v : first) sum += v;
   EXPECT_NEAR(sum / 4000, 1.0, 0.03);
   EXPECT_EQ(first, mask(op, base));
-  EXPECT_NE(backend::Values(first.begin(), first.begin() + 1000),
-            backend::Values(first.begin() + 1000, first.begin() + 2000));
+  EXPECT_NE(Values(first.begin(), first.begin() + 1000),
+            Values(first.begin() + 1000, first.begin() + 2000));
   EXPECT_NE(first, mask(op, {.seed = 2, .step = 2, .replica = 3, .batch = 4}));
   EXPECT_NE(first, mask(op, {.seed = 1, .step = 3, .replica = 3, .batch = 4}));
   EXPECT_NE(first, mask(op, {.seed = 1, .step = 2, .replica = 4, .batch = 4}));

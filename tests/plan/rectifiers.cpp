@@ -66,7 +66,7 @@ graph::Value append_rectified(Rectified& made, const graph::Node& node,
                               const std::vector<graph::Value>& in, Rectifiers rectifiers) {
   graph::Graph& graph = made.graph.graph;
   if (rectifiers == Rectifiers::seen) {
-    const graph::Value y = graph.append(node.name, node.op, in).front();
+    const graph::Value y = graph.append1(node.name, node.op, in);
     // The copy is plain like all outputs, and y keeps its layout.
     made.masks.push_back(
         graph.append1(node.name + ".seen", std::make_shared<ops::Scale>(1.0f), {y}));
@@ -74,7 +74,7 @@ graph::Value append_rectified(Rectified& made, const graph::Node& node,
     return y;
   }
   const Rectifier had = rectifier_of(node.op);
-  const graph::Value x = had.before ? graph.append(node.name, had.before, in).front() : in.front();
+  const graph::Value x = had.before ? graph.append1(node.name, had.before, in) : in.front();
   if (rectifiers == Rectifiers::gelu)
     return graph.append1(node.name + ".gelu",
                          std::make_shared<ops::Activation>(
@@ -117,7 +117,7 @@ Rectified rectify(const graph::Graph& old, Rectifiers rectifiers) {
       continue;
     }
     if (rectifiers != Rectifiers::relu && is_maximum(node.op)) {
-      at(node.out[0]) = graph.append(node.name, average_of(node.op), in).front();
+      at(node.out[0]) = graph.append1(node.name, average_of(node.op), in);
       continue;  // no node reads the winners in a forward graph
     }
     const std::vector<graph::Value> out = graph.append(node.name, node.op, in);

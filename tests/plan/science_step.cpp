@@ -51,6 +51,12 @@ ScienceNetwork encoder_of(bool whole, DType activations, int64_t batch) {
   return n;
 }
 
+/// Adds the target and the loss of a prediction of numbers.
+void add_loss(ScienceNetwork& n, ops::PointwiseLossKind kind) {
+  n.target = n.graph.input("target", {DType::f32, n.graph.shape(n.out), {}});
+  n.loss = ops::pointwise_loss(n.graph, "loss", n.out, n.target, {.kind = kind});
+}
+
 ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batch) {
   const bool full = name.ends_with(kFull), wide = name.ends_with(kWide);
   if (full || wide) name.remove_suffix(kFull.size());
@@ -79,8 +85,7 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
         g, "fc",
         ops::power_spectrum(g, "power", ops::activation(g, "gelu", x, ops::ActivationKind::gelu)),
         {.outputs = 4});
-    n.target = g.input("target", {DType::f32, {batch, 4}, {}});
-    n.loss = ops::pointwise_loss(g, "loss", n.out, n.target, {.kind = ops::PointwiseLossKind::mse});
+    add_loss(n, ops::PointwiseLossKind::mse);
   } else if (name == "gpt2") {
     const int64_t positions = full ? 64 : 24;
     const models::Gpt2Spec spec =
@@ -114,8 +119,7 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
     models::VitSpec spec{.encoder = {.width = 192, .heads = 3}};
     if (!full) spec = {.classes = 10, .patch = 8, .encoder = {.depth = 2, .width = 48, .heads = 3}};
     n.out = ops::convert(g, "prediction", models::vit_logits(g, n.in, spec), DType::f32);
-    n.target = g.input("target", {DType::f32, {batch, spec.classes}, {}});
-    n.loss = ops::pointwise_loss(g, "loss", n.out, n.target, {.kind = ops::PointwiseLossKind::mse});
+    add_loss(n, ops::PointwiseLossKind::mse);
   } else if (name == "resnet50") {
     const int64_t side = full ? 224 : 64;
     const models::ModelSpec spec{.classes = full ? 1000 : 10, .width = full ? 64 : 8};
@@ -156,24 +160,19 @@ ScienceNetwork forward_of(std::string_view name, DType activations, int64_t batc
                                             .growth = 6,
                                             .first = 8,
                                             .dropout = 0});
-    n.target = g.input("target", {DType::f32, {batch, 1, 32, 32}, {}});
-    n.loss =
-        ops::pointwise_loss(g, "loss", n.out, n.target, {.kind = ops::PointwiseLossKind::huber});
+    add_loss(n, ops::PointwiseLossKind::huber);
   } else if (name == "vgg") {
     n.in = g.input("pattern", {activations, {batch, 1, 64, 64}, {}});
     n.out = models::vgg_bn_logits(
         g, n.in, {.classes = 4, .width = 8, .hidden = {16, 16}, .dropout = 0.0f}, 11);
-    n.target = g.input("target", {DType::f32, {batch, 4}, {}});
-    n.loss =
-        ops::pointwise_loss(g, "loss", n.out, n.target, {.kind = ops::PointwiseLossKind::huber});
+    add_loss(n, ops::PointwiseLossKind::huber);
   } else {
     CHECK((name == "cosmoflow2" || name == "cosmoflow3") && !wide, "no network {}", name);
     const int64_t side = full ? 128 : 32, channels = full ? 32 : 16;
     n.in = g.input("volume", {activations, {batch, 4, side, side, side}, {}});
     n.out = models::cosmoflow_prediction(
         g, n.in, {.kernel = name.back() - '0', .channels = channels, .dropout = 0});
-    n.target = g.input("target", {DType::f32, {batch, 4}, {}});
-    n.loss = ops::pointwise_loss(g, "loss", n.out, n.target, {.kind = ops::PointwiseLossKind::mse});
+    add_loss(n, ops::PointwiseLossKind::mse);
   }
   g.mark_output(n.out);
   g.mark_output(n.loss);
@@ -221,8 +220,7 @@ keep::NamedTensor tensor_of(const std::string& name, const TensorDesc& desc, con
   CHECK(entry != nullptr, "{} has no '{}'", data.inputs, name);
   keep::NamedTensor taken = file.read(*entry);
   CHECK(taken.desc == desc, "{}: '{}' is {} {}, not {} {}", data.inputs, name,
-        name_of(taken.desc.dtype), taken.desc.shape.to_string(), name_of(desc.dtype),
-        desc.shape.to_string());
+        name_of(taken.desc.dtype), taken.desc.shape, name_of(desc.dtype), desc.shape);
   return taken;
 }
 

@@ -24,14 +24,15 @@ using Kind = config::OptimizerKind;
 constexpr int kSteps = 2;
 constexpr size_t kFloat = sizeof(float);
 
-train::TrainingGraph network(const config::OptimizerSection& optimizer, bool sharded = false) {
+train::TrainingGraph network(const config::OptimizerSection& optimizer, bool sharded = false,
+                             size_t bucket_bytes = 256 << 10) {
   train::TrainingGraphSpec spec;
   spec.model.name = "resnet8";
   spec.model.input = {3, 8, 8};
   spec.model.batch = 4;
   spec.optimizer = optimizer;
   spec.sharded_update = sharded;
-  spec.bucket_bytes = 256 << 10;
+  spec.bucket_bytes = bucket_bytes;
   return train::make_training_graph(spec);
 }
 
@@ -83,9 +84,7 @@ struct Rank {
   }
   void step(const Plan& plan, int number) {
     fill_gradients(plan, number, gradients.data());
-    backend::StepInfo info;
-    info.step = number;
-    executor.update(info);
+    executor.update({.step = number});
   }
 };
 
@@ -269,13 +268,7 @@ struct Clipped {
   std::vector<float> before, after, gradients;
 };
 Clipped clipped_step(double limit, size_t bucket_bytes) {
-  train::TrainingGraphSpec spec;
-  spec.model.name = "resnet8";
-  spec.model.input = {3, 8, 8};
-  spec.model.batch = 4;
-  spec.optimizer.clip_norm = limit;
-  spec.bucket_bytes = bucket_bytes;
-  const train::TrainingGraph training = train::make_training_graph(spec);
+  const train::TrainingGraph training = network({.clip_norm = limit}, false, bucket_bytes);
   const backend::CpuBackend backend;
   const Plan plan = planned(training, 2);
   Rank rank(training, plan, backend);

@@ -11,7 +11,9 @@
 //   slice f32 n2c8h9 step2
 //   sgd_update f32 n1000 momentum0.9
 
+#include <memory>
 #include <string_view>
+#include <utility>
 
 #include "tutti/backend/conformance/op_run.h"
 
@@ -25,6 +27,17 @@ struct OpCase {
   OpProblem problem;
   std::vector<Fill> fill;  ///< per input
   int64_t labels = 0;      ///< Fill::label draws from [0, labels)
+
+  /// Makes the op out of its constructor's arguments.
+  template <class Op, class... Args>
+  void use(Args&&... args) {
+    problem.op = std::make_shared<Op>(std::forward<Args>(args)...);
+  }
+  /// Makes an A if `is_a`, else a B, out of the same arguments.
+  template <class A, class B, class... Args>
+  void use_either(bool is_a, Args&&... args) {
+    return is_a ? use<A>(std::forward<Args>(args)...) : use<B>(std::forward<Args>(args)...);
+  }
 };
 
 /// Parses a line. Throws ConfigError naming the word that is not understood.

@@ -1,5 +1,3 @@
-#include <memory>
-
 #include "tutti/backend/conformance/case_table.h"
 #include "tutti/ops/group_norm.h"
 
@@ -13,10 +11,10 @@ void group_norm_case(CaseLine& line, OpCase& made) {
   in.batched(line.x, line.dtype);
   if (line.op == "group_norm") {
     in.free(channels).free(channels);
-    made.problem.op = std::make_shared<ops::GroupNorm>(a);
+    made.use<ops::GroupNorm>(a);
   } else {
     in.batched(line.x, line.dtype).free(channels);
-    made.problem.op = std::make_shared<ops::GroupNormGrad>(a);
+    made.use<ops::GroupNormGrad>(a);
   }
 }
 

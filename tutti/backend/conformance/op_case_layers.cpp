@@ -45,14 +45,14 @@ void conv_case(CaseLine& line, OpCase& made) {
   const bool bias = line.has("bias");
   CaseInputs in(made);
   if (line.op == "conv") {
-    made.problem.op = std::make_shared<ops::Conv>(a, bias, activation_of(line));
+    made.use<ops::Conv>(a, bias, activation_of(line));
     in.batched(line.x, line.dtype).free(w);
     if (bias) in.free(Shape{w[0]});
   } else if (line.op == "conv_backward_data") {
-    made.problem.op = std::make_shared<ops::ConvBackwardData>(a, line.x);
+    made.use<ops::ConvBackwardData>(a, line.x);
     in.batched(y, line.dtype).free(w);
   } else if (line.op == "conv_backward_weights") {
-    made.problem.op = std::make_shared<ops::ConvBackwardWeights>(a, w, line.has("whole"));
+    made.use<ops::ConvBackwardWeights>(a, w, line.has("whole"));
     made.problem.out_free = {true};
     in.batched(line.x, line.dtype).batched(y, line.dtype);
   } else {  // conv_transpose: EXTENTS describe its result
@@ -62,7 +62,7 @@ void conv_case(CaseLine& line, OpCase& made) {
       output_pad[i] = line.x[d + 2] - ((y[d + 2] - 1) * a.stride[i] - a.pad_low[i] - a.pad_high[i] +
                                        a.dilation[i] * (w[d + 2] - 1) + 1);
     }
-    made.problem.op = std::make_shared<ops::ConvTranspose>(a, bias, output_pad);
+    made.use<ops::ConvTranspose>(a, bias, output_pad);
     in.batched(y, line.dtype).free(w);
     if (bias) in.free(Shape{line.x[1]});
   }
@@ -73,12 +73,11 @@ void batch_norm_case(CaseLine& line, OpCase& made) {
   const bool relu = line.has("relu");
   CaseInputs in(made);
   if (line.op == "batch_norm_stats") {
-    made.problem.op =
-        std::make_shared<ops::BatchNormStats>(ops::NormStatistics{.running = line.has("running")});
+    made.use<ops::BatchNormStats>(ops::NormStatistics{.running = line.has("running")});
     in.batched(x, line.dtype).fixed(channels).fixed(channels, Fill::positive);
   } else if (line.op == "batch_norm_grad_reduce") {
     const bool two = line.has("two");
-    made.problem.op = std::make_shared<ops::BatchNormGradReduce>(relu, two, epsilon_of(line));
+    made.use<ops::BatchNormGradReduce>(relu, two, epsilon_of(line));
     in.batched(x, line.dtype)
         .batched(x, line.dtype)
         .fixed(channels)
@@ -86,10 +85,10 @@ void batch_norm_case(CaseLine& line, OpCase& made) {
     if (relu) in.batched(x, line.dtype);
     if (two) in.batched(x, line.dtype);
   } else if (line.op == "batch_norm_grad_scale") {
-    made.problem.op = std::make_shared<ops::BatchNormGradScale>(epsilon_of(line));
+    made.use<ops::BatchNormGradScale>(epsilon_of(line));
     in.batched(x, line.dtype).fixed(channels, Fill::positive).free(channels);
   } else if (line.op == "batch_norm_grad_apply") {
-    made.problem.op = std::make_shared<ops::BatchNormGradApply>();
+    made.use<ops::BatchNormGradApply>();
     in.batched(x, line.dtype)
         .batched(x, line.dtype)
         .fixed(channels)
@@ -99,10 +98,8 @@ void batch_norm_case(CaseLine& line, OpCase& made) {
         .fixed(channels);
   } else {
     const bool residual = line.has("residual");
-    if (line.op == "batch_norm_apply")
-      made.problem.op = std::make_shared<ops::BatchNormApply>(relu, residual);
-    else
-      made.problem.op = std::make_shared<ops::BatchNormInference>(relu, residual);
+    made.use_either<ops::BatchNormApply, ops::BatchNormInference>(line.op == "batch_norm_apply",
+                                                                  relu, residual);
     in.batched(x, line.dtype)
         .fixed(channels)
         .fixed(channels, Fill::positive)
@@ -113,10 +110,7 @@ void batch_norm_case(CaseLine& line, OpCase& made) {
 }
 
 void over_positions_case(CaseLine& line, OpCase& made) {
-  if (line.op == "spatial_sum")
-    made.problem.op = std::make_shared<ops::SpatialSum>();
-  else
-    made.problem.op = std::make_shared<ops::GlobalAveragePool>();
+  made.use_either<ops::SpatialSum, ops::GlobalAveragePool>(line.op == "spatial_sum");
   CaseInputs(made).batched(line.x, line.dtype);
 }
 
@@ -124,24 +118,23 @@ void over_positions_case(CaseLine& line, OpCase& made) {
 void to_positions_case(CaseLine& line, OpCase& made) {
   const Shape& x = line.x;
   if (line.op == "global_average_pool_grad") {
-    made.problem.op = std::make_shared<ops::GlobalAveragePoolGrad>(x);
+    made.use<ops::GlobalAveragePoolGrad>(x);
     CaseInputs(made).batched(Shape{x[0], x[1]}, line.dtype);
     return;
   }
   Shape one = x;
   for (int d = 2; d < x.rank(); ++d) one[d] = 1;
-  made.problem.op =
-      std::make_shared<ops::Broadcast>(Shape(std::span<const int64_t>(x.begin() + 2, x.end())));
+  made.use<ops::Broadcast>(Shape(std::span<const int64_t>(x.begin() + 2, x.end())));
   CaseInputs(made).batched(one, line.dtype);
 }
 
 void spectrum_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   const auto op = std::make_shared<ops::PowerSpectrum>(
-      ops::PowerSpectrumAttributes{.floor = static_cast<float>(line.number("floor", 1e-6))});
+      ops::PowerSpectrumAttributes{.floor = line.real("floor", 1e-6)});
   const graph::ValueType of_x{{line.dtype, line.x, {}}, true};
   if (line.op == "power_spectrum_grad") {
-    made.problem.op = std::make_shared<ops::PowerSpectrumGrad>();
+    made.use<ops::PowerSpectrumGrad>();
     const Shape y = op->infer(std::span(&of_x, 1))[0].desc.shape;
     in.batched(y, DType::f32).batched(y, DType::f32, Fill::unit);
   } else {
@@ -156,10 +149,10 @@ void resize_case(CaseLine& line, OpCase& made) {
                                 .first = line.numbers("first", 0),
                                 .count = line.numbers("count", 0)};
   if (line.op == "resize") {
-    made.problem.op = std::make_shared<ops::Resize>(a);
+    made.use<ops::Resize>(a);
     in.batched(line.x, line.dtype);
   } else {
-    made.problem.op = std::make_shared<ops::ResizeGrad>(a, line.x);
+    made.use<ops::ResizeGrad>(a, line.x);
     in.batched(ops::resize_output_shape(a, line.x), line.dtype);
   }
 }
@@ -178,10 +171,10 @@ void pool_case(CaseLine& line, OpCase& made) {
   a.pad_low = a.pad_high = line.numbers("pad", 0);
   a.count_include_pad = !line.has("exclude_pad");
   if (line.op == "pool") {
-    made.problem.op = std::make_shared<ops::Pool>(a);
+    made.use<ops::Pool>(a);
     in.batched(x, line.dtype);
   } else {
-    made.problem.op = std::make_shared<ops::PoolGrad>(a, x);
+    made.use<ops::PoolGrad>(a, x);
     const Shape y = ops::pool_output_shape(a, x);
     in.batched(y, line.dtype);
     if (a.kind == ops::PoolKind::max) in.batched(y, DType::u8, Fill::label);
@@ -195,14 +188,14 @@ void dense_case(CaseLine& line, OpCase& made) {
   const DType y_dtype = line.has("narrow") ? line.dtype : DType::f32;
   if (line.op == "dense") {
     const bool bias = line.has("bias");
-    made.problem.op = std::make_shared<ops::Dense>(bias, y_dtype);
+    made.use<ops::Dense>(bias, y_dtype);
     in.batched(x, line.dtype).free(w);
     if (bias) in.free(Shape{w[0]});
   } else if (line.op == "dense_backward_data") {
-    made.problem.op = std::make_shared<ops::DenseBackwardData>(x, line.dtype);
+    made.use<ops::DenseBackwardData>(x, line.dtype);
     in.batched(y, y_dtype).free(w);
   } else {
-    made.problem.op = std::make_shared<ops::DenseBackwardWeights>();
+    made.use<ops::DenseBackwardWeights>();
     made.problem.out_free = {true};
     in.batched(x, line.dtype).batched(y, y_dtype);
   }

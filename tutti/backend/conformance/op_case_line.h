@@ -29,6 +29,9 @@ class CaseLine {
   int64_t extent(char letter, int64_t otherwise) const;
   bool has(const char* word);
   double number(const char* word, double otherwise);
+  float real(const char* word, double otherwise) {
+    return static_cast<float>(number(word, otherwise));
+  }
   int64_t whole_number(const char* word, int64_t otherwise);
   /// Returns the numbers of "stride2" for all dimensions, "stride2x1" for each.
   CaseNumbers numbers(const char* word, int64_t otherwise);

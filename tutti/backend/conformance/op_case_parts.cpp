@@ -1,5 +1,3 @@
-#include <memory>
-
 #include "tutti/backend/conformance/case_table.h"
 #include "tutti/ops/batch_norm.h"
 #include "tutti/ops/losses.h"
@@ -36,8 +34,7 @@ void rows_case(CaseLine& line, OpCase& made) {
     in.batched(line.x, line.dtype);
     for (const graph::Rows other : cut.others)
       in.batched(with_rows(line.x, dim, samples, other.count()), line.dtype);
-    made.problem.op =
-        std::make_shared<ops::GatherRows>(cut, static_cast<float>(line.number("fill", 0)));
+    made.use<ops::GatherRows>(cut, line.real("fill", 0));
   } else {
     ops::AddRows::Sum sum{.dim = dim, .slabs = slabs, .rows = {0, rows}, .windows = {windows}};
     in.batched(window, line.dtype);
@@ -45,7 +42,7 @@ void rows_case(CaseLine& line, OpCase& made) {
       sum.windows.push_back({{0, 2}, {rows - 2, rows}});
       in.batched(with_rows(line.x, dim, samples * 2, 2), line.dtype);
     }
-    made.problem.op = std::make_shared<ops::AddRows>(sum);
+    made.use<ops::AddRows>(sum);
   }
 }
 
@@ -54,7 +51,7 @@ void parts_case(CaseLine& line, OpCase& made) {
   const Shape& x = line.x;
   const auto ranks = static_cast<size_t>(line.whole_number("ranks", 1));
   if (line.op == "sum_parts") {
-    made.problem.op = std::make_shared<ops::SumParts>(static_cast<float>(line.number("scale", 1)));
+    made.use<ops::SumParts>(line.real("scale", 1));
     for (size_t r = 0; r < ranks; ++r) in.fixed(x);
   } else if (line.op == "merge_moments") {
     ops::NormGroup group;
@@ -62,16 +59,15 @@ void parts_case(CaseLine& line, OpCase& made) {
       group.peers.push_back(static_cast<int>(r));
       group.counts.push_back(static_cast<int64_t>(10 + 7 * r));
     }
-    made.problem.op = std::make_shared<ops::MergeMoments>(
-        group, ops::NormStatistics{.running = line.has("running")});
+    made.use<ops::MergeMoments>(group, ops::NormStatistics{.running = line.has("running")});
     in.fixed(x).fixed(x, Fill::positive);
     for (size_t r = 0; r < ranks; ++r) in.fixed(x).fixed(x, Fill::positive);
   } else if (line.op == "batch_norm_moments") {
-    made.problem.op = std::make_shared<ops::BatchNormMoments>();
+    made.use<ops::BatchNormMoments>();
     in.batched(x, line.dtype);
   } else {
     const std::vector<float> weights{0.5f, 2.0f, 1.25f, 0.0f, 3.0f};
-    made.problem.op = std::make_shared<ops::LabelWeights>(weights);
+    made.use<ops::LabelWeights>(weights);
     made.labels = std::ssize(weights);
     in.batched(x, DType::i32, Fill::label);
   }

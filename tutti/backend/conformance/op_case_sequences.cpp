@@ -1,5 +1,3 @@
-#include <memory>
-
 #include "tutti/backend/conformance/case_table.h"
 #include "tutti/ops/rank_sums.h"
 #include "tutti/ops/sequence/attention.h"
@@ -14,17 +12,21 @@
 namespace tutti::backend {
 namespace {
 
+ops::TokenLossAttributes token_loss_of(CaseLine& line) {
+  return {.label_smoothing = line.real("smoothing", 0), .scale = line.real("scale", 1)};
+}
+
 /// EXTENTS describe the result, n, c and t.
 void attention_case(CaseLine& line, OpCase& made) {
   const int64_t n = line.x[0], c = line.x[1], t = line.x[2];
   ops::AttentionAttributes a{.heads = line.whole_number("heads", 1), .causal = line.has("causal")};
   a.key_heads = line.whole_number("key_heads", a.heads);
-  a.scale = static_cast<float>(line.number("scale", 0));
+  a.scale = line.real("scale", 0);
   if (line.has("separate")) a.inputs = ops::AttentionInputs::separate;
   if (line.has("q_and_kv")) a.inputs = ops::AttentionInputs::q_and_kv;
   if (line.has("segments")) a.mask = ops::AttentionMask::segments;
   if (line.has("hidden")) a.mask = ops::AttentionMask::keys;
-  a.dropout = static_cast<float>(line.number("dropout", 0));
+  a.dropout = line.real("dropout", 0);
   a.salt = 0x5EED;
   a.first_head = line.whole_number("first_head", 0);
   a.whole = line.has("whole");
@@ -33,9 +35,9 @@ void attention_case(CaseLine& line, OpCase& made) {
   if (line.op == "attention_grad") {
     in.batched(line.x, line.dtype).batched(line.x, line.dtype);
     in.batched({n, a.heads, t}, DType::f32, Fill::positive);
-    made.problem.op = std::make_shared<ops::AttentionGrad>(a);
+    made.use<ops::AttentionGrad>(a);
   } else {
-    made.problem.op = std::make_shared<ops::Attention>(a);
+    made.use<ops::Attention>(a);
   }
   switch (a.inputs) {
     case ops::AttentionInputs::packed: in.batched({n, c + 2 * k, t}, line.dtype); break;
@@ -61,37 +63,35 @@ void norm_case(CaseLine& line, OpCase& made) {
   in.batched(line.x, line.dtype);
   if (line.op == "layer_norm_grad") {
     in.batched(line.x, line.dtype).free(channels);
-    made.problem.op = std::make_shared<ops::LayerNormGrad>(a);
+    made.use<ops::LayerNormGrad>(a);
     return;
   }
   in.free(channels);
   if (a.has_beta()) in.free(channels);
-  made.problem.op = std::make_shared<ops::LayerNorm>(a);
+  made.use<ops::LayerNorm>(a);
 }
 
 /// Uses logits with labels far below 0 and above the vocabulary among others.
 void token_loss_case(CaseLine& line, OpCase& made) {
-  const ops::TokenLossAttributes a{
-      .label_smoothing = static_cast<float>(line.number("smoothing", 0)),
-      .scale = static_cast<float>(line.number("scale", 1))};
+  const ops::TokenLossAttributes a = token_loss_of(line);
   CaseInputs in(made);
   if (line.op == "count_tokens") {
     in.batched(line.x, DType::i32);
-    made.problem.op = std::make_shared<ops::CountTokens>(line.whole_number("rows", 20));
+    made.use<ops::CountTokens>(line.whole_number("rows", 20));
     return;
   }
   const int64_t n = line.x[0], t = line.x[2];
   in.batched(line.x, line.dtype).batched({n, t}, DType::i32);
   if (line.op == "token_hits") {
-    made.problem.op = std::make_shared<ops::TokenHits>();
+    made.use<ops::TokenHits>();
     return;
   }
   in.fixed({}, Fill::positive);
   if (line.op == "token_loss_grad") {
     in.batched({n, 1, t}, DType::f32, Fill::positive);
-    made.problem.op = std::make_shared<ops::TokenLossGrad>(a);
+    made.use<ops::TokenLossGrad>(a);
   } else {
-    made.problem.op = std::make_shared<ops::TokenLoss>(a);
+    made.use<ops::TokenLoss>(a);
   }
 }
 
@@ -104,13 +104,11 @@ void token_head_case(CaseLine& line, OpCase& made) {
       .free({rows, c, 1})
       .batched({n, t}, DType::i32, Fill::label)
       .fixed({}, Fill::positive);
-  ops::TokenHeadAttributes a{
-      .loss = {.label_smoothing = static_cast<float>(line.number("smoothing", 0)),
-               .scale = static_cast<float>(line.number("scale", 1))},
-      .hits = line.has("hits"),
-      .data = line.has("dx"),
-      .weights = line.has("dw")};
-  made.problem.op = std::make_shared<ops::TokenHead>(a);
+  ops::TokenHeadAttributes a{.loss = token_loss_of(line),
+                             .hits = line.has("hits"),
+                             .data = line.has("dx"),
+                             .weights = line.has("dw")};
+  made.use<ops::TokenHead>(a);
   made.problem.out_free.resize(made.problem.out().size());
   if (a.weights) made.problem.out_free.back() = true;
 }
@@ -121,32 +119,29 @@ void wave_case(CaseLine& line, OpCase& made) {
   in.batched(line.x, line.dtype);
   if (line.has("given")) in.batched({line.x[0], line.x[2]}, DType::i32);
   if (line.op == "add_sinusoids") {
-    made.problem.op = std::make_shared<ops::AddSinusoids>(line.number("base", 10000));
+    made.use<ops::AddSinusoids>(line.number("base", 10000));
     return;
   }
-  made.problem.op = std::make_shared<ops::Rotate>(
-      ops::RotationAttributes{.heads = line.whole_number("heads", 1),
-                              .width = line.whole_number("width", line.x[1]),
-                              .base = line.number("base", 10000),
-                              .back = line.has("back")});
+  made.use<ops::Rotate>(ops::RotationAttributes{.heads = line.whole_number("heads", 1),
+                                                .width = line.whole_number("width", line.x[1]),
+                                                .base = line.number("base", 10000),
+                                                .back = line.has("back")});
 }
 
 void swiglu_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   in.batched(line.x, line.dtype).batched(line.x, line.dtype);
   if (line.op == "swiglu") {
-    made.problem.op = std::make_shared<ops::SwiGlu>();
+    made.use<ops::SwiGlu>();
     return;
   }
   in.batched(line.x, line.dtype);
-  made.problem.op = std::make_shared<ops::SwiGluGrad>();
+  made.use<ops::SwiGluGrad>();
 }
 
 /// EXTENTS describe a rank's logits, which belong to tokens FIRST and up of ALL.
 void token_slice_case(CaseLine& line, OpCase& made) {
-  const ops::TokenLossAttributes a{
-      .label_smoothing = static_cast<float>(line.number("smoothing", 0)),
-      .scale = static_cast<float>(line.number("scale", 1))};
+  const ops::TokenLossAttributes a = token_loss_of(line);
   const int64_t n = line.x[0], count = line.x[1], t = line.x[2];
   const ops::VocabularySlice slice{line.whole_number("first", 0), count,
                                    line.whole_number("all", count)};
@@ -154,22 +149,22 @@ void token_slice_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   in.batched(line.x, line.dtype).batched({n, t}, DType::i32, Fill::label);
   if (line.op == "token_statistics") {
-    made.problem.op = std::make_shared<ops::TokenStatistics>(slice);
+    made.use<ops::TokenStatistics>(slice);
     return;
   }
   if (line.op == "token_rivals") {
-    made.problem.op = std::make_shared<ops::TokenRivals>(slice);
+    made.use<ops::TokenRivals>(slice);
     return;
   }
   in.fixed({}, Fill::positive);
   const int64_t ranks = line.whole_number("ranks", 2);
   if (line.op == "token_loss_of_ranks_grad") {
     in.batched({n, 1, t}, DType::f32, Fill::positive);
-    made.problem.op = std::make_shared<ops::TokenLossOfRanksGrad>(a, slice);
+    made.use<ops::TokenLossOfRanksGrad>(a, slice);
     return;
   }
   for (int64_t r = 0; r < ranks; ++r) in.batched({n, 3, t}, DType::f32);
-  made.problem.op = std::make_shared<ops::TokenLossOfRanks>(a, slice, static_cast<int>(ranks));
+  made.use<ops::TokenLossOfRanks>(a, slice, static_cast<int>(ranks));
 }
 
 /// EXTENTS describe the rivals, n, 3 and t.
@@ -179,7 +174,7 @@ void rank_hits_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   in.batched({line.x[0], line.x[2]}, DType::i32, Fill::label);
   for (int64_t r = 0; r < ranks; ++r) in.batched(line.x, DType::f32);
-  made.problem.op = std::make_shared<ops::TokenHitsOfRanks>(vocabulary, static_cast<int>(ranks));
+  made.use<ops::TokenHitsOfRanks>(vocabulary, static_cast<int>(ranks));
 }
 
 void rank_sum_case(CaseLine& line, OpCase& made) {
@@ -188,30 +183,29 @@ void rank_sum_case(CaseLine& line, OpCase& made) {
   for (int r = 0; r < group.ranks; ++r) in.batched(line.x, line.dtype);
   const bool bias = line.has("bias");
   if (bias) in.fixed({line.x[1]});
-  made.problem.op = std::make_shared<ops::SumOfRanks>(group, bias);
+  made.use<ops::SumOfRanks>(group, bias);
 }
 
 void token_case(CaseLine& line, OpCase& made) {
   const int64_t n = line.x[0], c = line.x[1], t = line.x[2], rows = line.whole_number("rows", 20);
   CaseInputs in(made);
   if (line.op == "lookup") {
-    made.problem.op = std::make_shared<ops::Lookup>(line.dtype, line.whole_number("first", 0));
+    made.use<ops::Lookup>(line.dtype, line.whole_number("first", 0));
     in.free({rows, c}).batched({n, t}, DType::i32);
   } else if (line.op == "lookup_grad") {
     const bool adds = line.has("adds");
-    made.problem.op =
-        std::make_shared<ops::LookupGrad>(Shape{rows, c, 1}, adds, line.whole_number("first", 0));
+    made.use<ops::LookupGrad>(Shape{rows, c, 1}, adds, line.whole_number("first", 0));
     in.batched(line.x, line.dtype).batched({n, t}, DType::i32);
     if (adds) in.fixed({rows, c, 1});
   } else if (line.op == "add_positions") {
-    made.problem.op = std::make_shared<ops::AddPositions>(line.whole_number("first", 0));
+    made.use<ops::AddPositions>(line.whole_number("first", 0));
     in.batched(line.x, line.dtype).fixed(line.has("table") ? Shape{1, rows, c} : Shape{rows, c});
   } else if (line.op == "prepend_token") {
-    made.problem.op = std::make_shared<ops::PrependToken>();
+    made.use<ops::PrependToken>();
     in.batched(line.x, line.dtype).fixed({1, 1, c});
   } else {
-    made.problem.op = std::make_shared<ops::AddPositionsGrad>(
-        line.has("table") ? Shape{1, rows, c} : Shape{rows, c}, line.whole_number("first", 0));
+    made.use<ops::AddPositionsGrad>(line.has("table") ? Shape{1, rows, c} : Shape{rows, c},
+                                    line.whole_number("first", 0));
     in.batched(line.x, line.dtype);
   }
 }

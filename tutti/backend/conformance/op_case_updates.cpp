@@ -75,7 +75,7 @@ void table_case(CaseLine& line, OpCase& made) {
   if (line.op == "embedding_bag") {
     in.fixed({rows, x[2]});
     finish();
-    made.problem.op = std::make_shared<ops::EmbeddingBag>(bag);
+    made.use<ops::EmbeddingBag>(bag);
     return;
   }
   ops::TableRule rule;
@@ -85,7 +85,7 @@ void table_case(CaseLine& line, OpCase& made) {
   if (const int64_t kept = rule.state_width(x[2]); kept > 0) in.fixed({rows, kept}, Fill::positive);
   in.batched({x[0], x[2]}, DType::f32);
   finish();
-  made.problem.op = std::make_shared<ops::TableUpdate>(bag, rule);
+  made.use<ops::TableUpdate>(bag, rule);
 }
 
 /// Two sets of `count` parameters of nK elements, added alternately, starting with the last one.
@@ -94,7 +94,7 @@ void clip_case(CaseLine& line, OpCase& made) {
   ops::ClipScale::Attributes a{
       .limit = line.number("limit", 1), .parameters = {count, count}, .order = {}};
   for (int p = count; p-- > 0;) a.order.insert(a.order.end(), {p, p + count});
-  made.problem.op = std::make_shared<ops::ClipScale>(a);
+  made.use<ops::ClipScale>(a);
   CaseInputs in(made);
   in.fixed({}, Fill::unit);
   for (int set = 0; set < 2; ++set)

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <memory>
-
 #include "tutti/backend/conformance/case_table.h"
 #include "tutti/ops/activation.h"
 #include "tutti/ops/conv.h"
@@ -28,27 +26,23 @@ void pointwise_case(CaseLine& line, OpCase& made) {
     else
       in.batched(line.x, line.dtype);
   }
-  if (line.op == "add") made.problem.op = std::make_shared<ops::Add>();
-  if (line.op == "mul") made.problem.op = std::make_shared<ops::Mul>();
-  if (line.op == "scale")
-    made.problem.op = std::make_shared<ops::Scale>(static_cast<float>(line.number("factor", 1.2)));
-  if (line.op == "bias_backward") made.problem.op = std::make_shared<ops::BiasBackward>();
-  if (line.op == "gaussian_sample")
-    made.problem.op =
-        std::make_shared<ops::GaussianSample>(static_cast<float>(line.number("factor", 0.5)), 78);
+  if (line.op == "add") made.use<ops::Add>();
+  if (line.op == "mul") made.use<ops::Mul>();
+  if (line.op == "scale") made.use<ops::Scale>(line.real("factor", 1.2));
+  if (line.op == "bias_backward") made.use<ops::BiasBackward>();
+  if (line.op == "gaussian_sample") made.use<ops::GaussianSample>(line.real("factor", 0.5), 78);
   if (line.op == "dropout")
-    made.problem.op =
-        std::make_shared<ops::Dropout>(static_cast<float>(line.number("probability", 0.5)), 77,
-                                       line.whole_number("first", 0), line.whole_number("all", 0));
+    made.use<ops::Dropout>(line.real("probability", 0.5), 77, line.whole_number("first", 0),
+                           line.whole_number("all", 0));
   for (const DType target : {DType::f32, DType::bf16, DType::i32})
     if (line.op == "reorder" && line.has(fmt::format("to_{}", target == DType::f32    ? "f"
                                                               : target == DType::bf16 ? "bf"
                                                                                       : "i")
                                              .c_str()))
-      made.problem.op = std::make_shared<ops::Reorder>(target);
+      made.use<ops::Reorder>(target);
   if (const auto f = activation_of(line)) {
-    if (line.op == "activation") made.problem.op = std::make_shared<ops::Activation>(*f);
-    if (line.op == "activation_grad") made.problem.op = std::make_shared<ops::ActivationGrad>(*f);
+    if (line.op == "activation") made.use<ops::Activation>(*f);
+    if (line.op == "activation_grad") made.use<ops::ActivationGrad>(*f);
   }
 }
 
@@ -56,16 +50,15 @@ void shape_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   const Shape& x = line.x;
   if (line.op == "reshape") {
-    made.problem.op = std::make_shared<ops::Reshape>(Shape{x.elements_from(1) / x[1], x[1]});
+    made.use<ops::Reshape>(Shape{x.elements_from(1) / x[1], x[1]});
     in.batched(x, line.dtype);
   } else if (line.op == "pad") {
     const std::vector<int64_t> low(static_cast<size_t>(x.rank() - 1), line.whole_number("low", 1));
-    made.problem.op = std::make_shared<ops::Pad>(
-        low, std::vector<int64_t>(low.size(), line.whole_number("high", 0)), 0.5f);
+    made.use<ops::Pad>(low, std::vector<int64_t>(low.size(), line.whole_number("high", 0)), 0.5f);
     in.batched(x, line.dtype);
   } else if (line.op == "concat") {
     const int axis = static_cast<int>(line.whole_number("axis", 1));
-    made.problem.op = std::make_shared<ops::Concat>(axis);
+    made.use<ops::Concat>(axis);
     Shape other = x;
     other[axis] = line.whole_number("other", 1);
     in.batched(x, line.dtype).batched(other, line.dtype).batched(x, line.dtype);
@@ -78,9 +71,9 @@ void shape_case(CaseLine& line, OpCase& made) {
     Shape y = x;
     for (size_t i = 0; i < ranges.size(); ++i) y[static_cast<int>(i) + 1] = ranges[i].count();
     if (line.op == "slice")
-      made.problem.op = std::make_shared<ops::Slice>(ranges);
+      made.use<ops::Slice>(ranges);
     else
-      made.problem.op = std::make_shared<ops::SliceGrad>(ranges, x);
+      made.use<ops::SliceGrad>(ranges, x);
     in.batched(line.op == "slice" ? x : y, line.dtype);
   }
 }
@@ -90,9 +83,9 @@ void interaction_case(CaseLine& line, OpCase& made) {
   const Shape& x = line.x;
   const ops::InteractionAttributes a{x[2], line.has("itself")};
   if (line.op == "interaction") {
-    made.problem.op = std::make_shared<ops::Interaction>(a);
+    made.use<ops::Interaction>(a);
   } else {
-    made.problem.op = std::make_shared<ops::InteractionGrad>(a);
+    made.use<ops::InteractionGrad>(a);
     in.batched({x[0], ops::FeaturePairs{x[1], a.itself}.count()}, line.dtype);
   }
   in.batched({x[0], x[1] * x[2]}, line.dtype);
@@ -101,16 +94,16 @@ void interaction_case(CaseLine& line, OpCase& made) {
 void loss_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   const Shape& x = line.x;
-  const auto scale = static_cast<float>(line.number("scale", 1));
+  const auto scale = line.real("scale", 1);
   const bool grad = line.op.ends_with("_grad");
   if (line.op.starts_with("softmax")) {
-    ops::SoftmaxCrossEntropyAttributes a{
-        .label_smoothing = static_cast<float>(line.number("smoothing", 0)),
-        .class_weights = {},
-        .scale = scale,
-        .mean_over = line.has("over_labels") ? ops::MeanOver::labels
-                     : line.has("given")     ? ops::MeanOver::given
-                                             : ops::MeanOver::weights};
+    ops::SoftmaxCrossEntropyAttributes a{.label_smoothing = line.real("smoothing", 0),
+                                         .class_weights = {},
+                                         .scale = scale,
+                                         .mean_over = line.has("over_labels")
+                                                          ? ops::MeanOver::labels
+                                                      : line.has("given") ? ops::MeanOver::given
+                                                                          : ops::MeanOver::weights};
     if (line.has("weights"))
       for (int64_t k = 0; k < x[1]; ++k)
         a.class_weights.push_back(0.5f + 0.25f * static_cast<float>(k % 5));
@@ -120,20 +113,14 @@ void loss_case(CaseLine& line, OpCase& made) {
     in.batched(x, line.dtype)
         .batched(Shape(std::span<const int64_t>(labels)), DType::i32, Fill::label);
     if (grad || a.mean_over == ops::MeanOver::given) in.fixed({}, Fill::positive);
-    if (grad)
-      made.problem.op = std::make_shared<ops::SoftmaxCrossEntropyGrad>(a);
-    else
-      made.problem.op = std::make_shared<ops::SoftmaxCrossEntropy>(a);
+    made.use_either<ops::SoftmaxCrossEntropyGrad, ops::SoftmaxCrossEntropy>(grad, a);
   } else if (line.op.starts_with("gaussian")) {
     in.batched(x, line.dtype).batched(x, line.dtype);
-    if (grad)
-      made.problem.op = std::make_shared<ops::GaussianKLGrad>(scale);
-    else
-      made.problem.op = std::make_shared<ops::GaussianKL>(scale);
+    made.use_either<ops::GaussianKLGrad, ops::GaussianKL>(grad, scale);
   } else {
     ops::PointwiseLossAttributes a{.kind = ops::PointwiseLossKind::mse,
-                                   .delta = static_cast<float>(line.number("delta", 1)),
-                                   .pos_weight = static_cast<float>(line.number("pos_weight", 1)),
+                                   .delta = line.real("delta", 1),
+                                   .pos_weight = line.real("pos_weight", 1),
                                    .scale = scale};
     for (const ops::PointwiseLossKind kind :
          {ops::PointwiseLossKind::mse, ops::PointwiseLossKind::mae, ops::PointwiseLossKind::huber,
@@ -142,10 +129,7 @@ void loss_case(CaseLine& line, OpCase& made) {
     in.batched(x, line.dtype)
         .batched(x, DType::f32,
                  a.kind == ops::PointwiseLossKind::bce_with_logits ? Fill::unit : Fill::normal);
-    if (grad)
-      made.problem.op = std::make_shared<ops::PointwiseLossGrad>(a);
-    else
-      made.problem.op = std::make_shared<ops::PointwiseLoss>(a);
+    made.use_either<ops::PointwiseLossGrad, ops::PointwiseLoss>(grad, a);
   }
 }
 

@@ -59,12 +59,7 @@ TEST(CpuReorder, AnyLayoutToAnyOtherInParts) {
           std::fill_n(target.as<uint8_t>().data(), target.bytes(), uint8_t{0xFF});
           void *in = source.data(), *out = target.data();
           for (int part = 2; part >= 0; --part) {
-            KernelArgs args;
-            args.in = &in;
-            args.out = &out;
-            args.thread = part;
-            args.threads = 3;
-            kernel->run(args);
+            kernel->run({.in = &in, .out = &out, .thread = part, .threads = 3});
           }
           const device::Buffer want = testing::pack(y, values);  // padding is zero there
           ASSERT_EQ(0, std::memcmp(want.data(), target.data(), y.bytes()))

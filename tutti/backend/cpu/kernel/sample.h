@@ -83,8 +83,7 @@ void choose_kernel(KernelCandidate& c, DType type, std::string_view what, const 
 inline std::string refusal_of_layouts(const KernelRequest& r) {
   for (const std::vector<TensorDesc>* side : {&r.in, &r.out})
     for (const TensorDesc& d : *side)
-      if (!is_dense(d))
-        return fmt::format("{} is padded or its samples are not apart", d.to_string());
+      if (!is_dense(d)) return fmt::format("{} is padded or its samples are not apart", d);
   return {};
 }
 

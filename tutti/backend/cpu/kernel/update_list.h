@@ -133,6 +133,17 @@ inline float update_rate(const KernelArgs& args, double factor) {
   return update_scalar(args, 0) * static_cast<float>(factor);
 }
 
+/// A kernel of an update with attributes.
+template <class A>
+class UpdateKernel : public Kernel {
+ public:
+  UpdateKernel(const KernelRequest& r, const ops::Update& op, const A& a) : list_(r, op), a_(a) {}
+
+ protected:
+  UpdateList list_;
+  A a_;
+};
+
 /// Accepts if each parameter, its gradient and its states have the same layout.
 template <class K, class O>
 KernelCandidate make_update(const KernelRequest& r, const O& op) {
@@ -141,8 +152,7 @@ KernelCandidate make_update(const KernelRequest& r, const O& op) {
   for (size_t i = leading; i < r.in.size(); ++i) {
     const TensorDesc& w = r.in[i - (i - leading) % arity];
     if (!(r.in[i] == w))
-      c.refusal = fmt::format("a parameter is {} and its gradient or state {}", w.to_string(),
-                              r.in[i].to_string());
+      c.refusal = fmt::format("a parameter is {} and its gradient or state {}", w, r.in[i]);
   }
   c.make = [r, op] { return std::make_unique<K>(r, op); };
   return c;

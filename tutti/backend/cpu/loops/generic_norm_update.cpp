@@ -104,9 +104,9 @@ class ClipScaleKernel final : public Kernel {
   double limit_;
 };
 
-class LarsKernel final : public Kernel {
+class LarsKernel final : public UpdateKernel<ops::LarsAttributes> {
  public:
-  LarsKernel(const KernelRequest& r, const ops::LarsUpdate& op) : list_(r, op), a_(op.lars()) {}
+  LarsKernel(const KernelRequest& r, const ops::LarsUpdate& op) : UpdateKernel(r, op, op.lars()) {}
   void run(const KernelArgs& args) override {
     const float lr = update_rate(args, a_.rate), scale = update_scalar(args, 1);
     const auto momentum = static_cast<float>(a_.momentum),
@@ -127,10 +127,6 @@ class LarsKernel final : public Kernel {
       }
     });
   }
-
- private:
-  UpdateList list_;
-  ops::LarsAttributes a_;
 };
 
 /// Computes the direction u of a LAMB step, elementwise. LambMoments and LambUpdate both compute it
@@ -147,10 +143,10 @@ struct LambDirection {
   }
 };
 
-class LambMomentsKernel final : public Kernel {
+class LambMomentsKernel final : public UpdateKernel<ops::LambAttributes> {
  public:
   LambMomentsKernel(const KernelRequest& r, const ops::LambMoments& op)
-      : list_(r, op), a_(op.lamb()) {}
+      : UpdateKernel(r, op, op.lamb()) {}
   void run(const KernelArgs& args) override {
     const float scale = update_scalar(args, 1);
     const auto beta1 = static_cast<float>(a_.beta1), beta2 = static_cast<float>(a_.beta2);
@@ -169,15 +165,11 @@ class LambMomentsKernel final : public Kernel {
       return std::array{sum_of_squares(s.w, s.n), sum_of_squares(u, s.n)};
     });
   }
-
- private:
-  UpdateList list_;
-  ops::LambAttributes a_;
 };
 
-class LambKernel final : public Kernel {
+class LambKernel final : public UpdateKernel<ops::LambAttributes> {
  public:
-  LambKernel(const KernelRequest& r, const ops::LambUpdate& op) : list_(r, op), a_(op.lamb()) {}
+  LambKernel(const KernelRequest& r, const ops::LambUpdate& op) : UpdateKernel(r, op, op.lamb()) {}
   void run(const KernelArgs& args) override {
     const float lr = update_rate(args, a_.rate);
     const LambDirection direction(a_, args.step->step);
@@ -189,10 +181,6 @@ class LambKernel final : public Kernel {
       for (int64_t i = 0; i < s.n; ++i) s.w[i] -= rate * direction(s.w[i], s.s1[i], s.s2[i]);
     });
   }
-
- private:
-  UpdateList list_;
-  ops::LambAttributes a_;
 };
 
 }  // namespace

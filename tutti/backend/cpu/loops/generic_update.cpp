@@ -19,9 +19,9 @@ struct GradientLimit {
   const float limit;
 };
 
-class SgdKernel final : public Kernel {
+class SgdKernel final : public UpdateKernel<ops::SgdAttributes> {
  public:
-  SgdKernel(const KernelRequest& r, const ops::SgdUpdate& op) : list_(r, op), a_(op.sgd()) {}
+  SgdKernel(const KernelRequest& r, const ops::SgdUpdate& op) : UpdateKernel(r, op, op.sgd()) {}
   void run(const KernelArgs& args) override {
     const float lr = update_rate(args, a_.rate), scale = update_scalar(args, 1);
     const auto momentum = static_cast<float>(a_.momentum),
@@ -48,15 +48,11 @@ class SgdKernel final : public Kernel {
       }
     });
   }
-
- private:
-  UpdateList list_;
-  ops::SgdAttributes a_;
 };
 
-class AdamKernel final : public Kernel {
+class AdamKernel final : public UpdateKernel<ops::AdamAttributes> {
  public:
-  AdamKernel(const KernelRequest& r, const ops::AdamUpdate& op) : list_(r, op), a_(op.adam()) {}
+  AdamKernel(const KernelRequest& r, const ops::AdamUpdate& op) : UpdateKernel(r, op, op.adam()) {}
   void run(const KernelArgs& args) override {
     const float lr = update_rate(args, a_.rate), scale = update_scalar(args, 1);
     const double t = static_cast<double>(args.step->step + 1);
@@ -80,16 +76,12 @@ class AdamKernel final : public Kernel {
       }
     });
   }
-
- private:
-  UpdateList list_;
-  ops::AdamAttributes a_;
 };
 
-class RmspropKernel final : public Kernel {
+class RmspropKernel final : public UpdateKernel<ops::RmspropAttributes> {
  public:
   RmspropKernel(const KernelRequest& r, const ops::RmspropUpdate& op)
-      : list_(r, op), a_(op.rmsprop()) {}
+      : UpdateKernel(r, op, op.rmsprop()) {}
   void run(const KernelArgs& args) override {
     const float lr = update_rate(args, a_.rate), scale = update_scalar(args, 1);
     const auto rho = static_cast<float>(a_.rho), fresh = static_cast<float>(1 - a_.rho),
@@ -104,17 +96,13 @@ class RmspropKernel final : public Kernel {
       }
     });
   }
-
- private:
-  UpdateList list_;
-  ops::RmspropAttributes a_;
 };
 
 /// Reads the weights that the preceding update has written in the same share, on the same thread.
-class WeightAverageKernel final : public Kernel {
+class WeightAverageKernel final : public UpdateKernel<ops::WeightAverageAttributes> {
  public:
   WeightAverageKernel(const KernelRequest& r, const ops::WeightAverage& op)
-      : list_(r, op), a_(op.average()) {}
+      : UpdateKernel(r, op, op.average()) {}
   void run(const KernelArgs& args) override {
     const float part = args.step->step < a_.from ? 1.0f : static_cast<float>(1 - a_.decay);
     list_.for_share(args, [&](const Stretch& s) {
@@ -123,10 +111,6 @@ class WeightAverageKernel final : public Kernel {
       for (int64_t i = 0; i < s.n; ++i) s.s1[i] += part * (s.w[i] - s.s1[i]);
     });
   }
-
- private:
-  UpdateList list_;
-  ops::WeightAverageAttributes a_;
 };
 
 }  // namespace

@@ -227,7 +227,7 @@ MatchedDense match_dense(const KernelRequest& r, DenseProblem p) {
   if (p.any_w) p.w = {p.x.dtype, p.w.shape, {}};
   if (gradient && r.out_free[0]) p.w.layout = Layout::plain();
   if (gradient && !p.w.layout.is_plain())
-    m.refusal = fmt::format("gradients are {}, plain is needed", p.w.to_string());
+    m.refusal = fmt::format("gradients are {}, plain is needed", p.w);
   if (!gradient && p.w.dtype != p.x.dtype)
     m.refusal = fmt::format("weights are {}, this product needs {}", name_of(p.w.dtype),
                             name_of(p.x.dtype));
@@ -258,8 +258,7 @@ SharedDense find_product(const DenseProblem& p, KernelCandidate& c, TensorDesc& 
   made->desc = describe_dense(p, false);
   if (p.kind == DenseKind::backward_weights) made->adding = describe_dense(p, true);
   if (!made->desc || (p.kind == DenseKind::backward_weights && !made->adding)) {
-    c.refusal = fmt::format("oneDNN has no implementation for x {}, w {}, y {}", p.x.to_string(),
-                            p.w.to_string(), p.y.to_string());
+    c.refusal = fmt::format("oneDNN has no implementation for x {}, w {}, y {}", p.x, p.w, p.y);
     return {};
   }
   const char* name = "";

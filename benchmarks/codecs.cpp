@@ -44,21 +44,12 @@ void encode(benchmark::State& state, const std::string& name, size_t count) {
   report(state, count);
 }
 
-void decode(benchmark::State& state, const std::string& name, size_t count) {
+void decode(benchmark::State& state, const std::string& name, size_t count, bool adds) {
   const auto codec = comm::make_codec(name);
   std::vector<float> x = gradient(count);
   std::vector<std::byte> out(codec->encoded_bytes(count));
   codec->encode(x, out);
-  for (auto _ : state) codec->decode(out, x);
-  report(state, count);
-}
-
-void add(benchmark::State& state, const std::string& name, size_t count) {
-  const auto codec = comm::make_codec(name);
-  std::vector<float> x = gradient(count);
-  std::vector<std::byte> out(codec->encoded_bytes(count));
-  codec->encode(x, out);
-  for (auto _ : state) codec->add_decoded(out, x);
+  for (auto _ : state) adds ? codec->add_decoded(out, x) : codec->decode(out, x);
   report(state, count);
 }
 
@@ -104,8 +95,8 @@ int main(int argc, char** argv) {
   constexpr size_t kCount = 1 << 20;
   for (const std::string name : {"bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:0.001"}) {
     benchmark::RegisterBenchmark(("encode/" + name).c_str(), encode, name, kCount);
-    benchmark::RegisterBenchmark(("decode/" + name).c_str(), decode, name, kCount);
-    benchmark::RegisterBenchmark(("add/" + name).c_str(), add, name, kCount);
+    benchmark::RegisterBenchmark(("decode/" + name).c_str(), decode, name, kCount, false);
+    benchmark::RegisterBenchmark(("add/" + name).c_str(), decode, name, kCount, true);
     for (const int threads : {1, 2})
       benchmark::RegisterBenchmark(("feedback/" + name + "/" + std::to_string(threads)).c_str(),
                                    feedback, name, kCount, threads)

@@ -1,4 +1,5 @@
 """What a trial is made of, for trial_mistakes.py and trial_files.py; see trials."""
+import importlib
 import json
 import math
 import re
@@ -6,6 +7,19 @@ import re
 
 class Skip(Exception):
     """The input cannot be made here."""
+
+
+class Library:
+    """A package that is imported when it is first used: where it is missing, only the trials that need it are not run."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, member):
+        return getattr(importlib.import_module(self._name), member)
+
+
+h5py, netCDF4, np, tifffile = (Library(name) for name in ("h5py", "netCDF4", "numpy", "tifffile"))
 
 
 class Trial:
@@ -90,7 +104,6 @@ def write(folder, text=LATTICES, name="run.toml"):
 
 def samples(folder, name="a.npz", count=24, y=None, **more):
     """x [count, 1, 4, 4], and y a number a sample."""
-    import numpy as np
     x = np.random.default_rng(5).normal(size=(count, 1, 4, 4)).astype("f4")
     y = np.arange(count, dtype="f4") if y is None else y
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -128,13 +141,11 @@ def stats(folder, field, *files):
 
 
 def ramp(shape, step=0.5, start=3.25):
-    import numpy as np
     return (start + step * np.arange(int(np.prod(shape)))).reshape(shape)
 
 
 def channel_means(samples):
     """Means of [samples, channels, ...]."""
-    import numpy as np
     samples = np.asarray(samples, "f8")
     return [samples[:, c].mean() for c in range(samples.shape[1])]
 

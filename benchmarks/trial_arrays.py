@@ -3,7 +3,7 @@ the file, or are those that were written."""
 import subprocess
 import sys
 
-from trial import NOT_DAMAGED, STATS, channel_means, collector, holds, inspect, keep, kept_means, kept_range, ramp, stats
+from trial import NOT_DAMAGED, STATS, channel_means, collector, h5py, holds, inspect, keep, kept_means, kept_range, netCDF4, np, ramp, stats, tifffile
 
 TRIALS = []
 trial = collector(TRIALS)
@@ -14,8 +14,6 @@ trial = collector(TRIALS)
 @trial("NetCDF", inspect("sst.nc"), ok=[kept_range, r"\bsst\b"], never=NOT_DAMAGED)
 def netcdf_unsigned_short(folder):
     """Packed 16-bit numbers that are unsigned by convention, a scale, an offset and a fill value: the range is netCDF4's."""
-    import netCDF4
-    import numpy as np
     with netCDF4.Dataset(folder / "sst.nc", "w") as file:
         for name, size in (("y", 6), ("x", 5)):
             file.createDimension(name, size)
@@ -33,8 +31,6 @@ def netcdf_unsigned_short(folder):
 @trial("NetCDF", STATS, ok=[kept_means], error=[r"valid_(range|min|max)", r"rain"], never=NOT_DAMAGED)
 def netcdf_valid_range(folder):
     """Values outside of valid_range are missing, as netCDF4 has it; the field's line says what stands for them."""
-    import netCDF4
-    import numpy as np
     with netCDF4.Dataset(folder / "rain.nc", "w") as file:
         for name, size in (("time", 4), ("c", 2), ("x", 5)):
             file.createDimension(name, size)
@@ -51,8 +47,6 @@ def netcdf_valid_range(folder):
 @trial("NetCDF", inspect("stations.nc"), ok=[holds(3.25, 13.75), r"\bheight\b"], never=NOT_DAMAGED)
 def netcdf_characters(folder):
     """Names of stations as characters and as strings beside the numbers, and an unlimited dimension without a record."""
-    import netCDF4
-    import numpy as np
     with netCDF4.Dataset(folder / "stations.nc", "w") as file:
         for name, size in (("station", 22), ("letters", 4), ("time", None)):
             file.createDimension(name, size)
@@ -65,7 +59,6 @@ def netcdf_characters(folder):
 @trial("NetCDF", STATS, ok=[kept_means], never=NOT_DAMAGED)
 def netcdf_groups(folder):
     """The array of that name in a group of a group, beside one of the same name at the top."""
-    import netCDF4
     values = ramp((5, 3, 4))
     with netCDF4.Dataset(folder / "run.nc", "w") as file:
         for name, size in (("time", None), ("level", 3), ("x", 4)):
@@ -82,7 +75,6 @@ def netcdf_groups(folder):
 @trial("HDF5", STATS, ok=[kept_means], never=NOT_DAMAGED)
 def hdf5_linked_group(folder):
     """A soft link to a group in which an external link, relative to the file, leads to the array."""
-    import h5py
     values = ramp((6, 2, 3))
     (folder / "raw").mkdir()
     with h5py.File(folder / "raw/part.h5", "w") as file:
@@ -97,7 +89,6 @@ def hdf5_linked_group(folder):
 @trial("HDF5", inspect("a.h5"), ok=[holds(3.25, 11.75), r"\bimages\b"], never=NOT_DAMAGED)
 def hdf5_dangling_link(folder):
     """Links that lead nowhere, a link to the group that it lies in, and a name with a terminal's escape sequence, beside a sound array."""
-    import h5py
     with h5py.File(folder / "a.h5", "w") as file:
         file["images"] = ramp(18)
         file["odd\x1b[31m\x07name"] = ramp(4)
@@ -109,7 +100,6 @@ def hdf5_dangling_link(folder):
 @trial("HDF5", STATS, ok=[kept_means], never=NOT_DAMAGED)
 def hdf5_filters(folder):
     """Big-endian f64, chunks that do not divide the extents, shuffle, deflate and Fletcher's checksum."""
-    import h5py
     values = ramp((7, 3, 5), 1.5)
     with h5py.File(folder / "a.h5", "w") as file:
         file.create_dataset("x", data=values, dtype=">f8", chunks=(2, 2, 3), compression="gzip", shuffle=True, fletcher32=True)
@@ -120,8 +110,6 @@ def hdf5_filters(folder):
 @trial("HDF5", inspect("a.h5"), ok=[holds(3.25, 9.75), r"\bx\b", r"names"], never=NOT_DAMAGED)
 def hdf5_strings_and_compound(folder):
     """Variable strings, a table of a compound type, references and an empty data set beside the numbers."""
-    import h5py
-    import numpy as np
     with h5py.File(folder / "a.h5", "w") as file:
         file["x"] = ramp(14)
         file["names"] = ["αβ", "c"] * 7
@@ -133,8 +121,6 @@ def hdf5_strings_and_compound(folder):
 @trial("HDF5", STATS, ok=[kept_means], error=[r"mask", r"bool|enum"], never=NOT_DAMAGED)
 def hdf5_bool_enum(folder):
     """Truth values as h5py stores them: an enumeration."""
-    import h5py
-    import numpy as np
     values = np.arange(60).reshape(5, 3, 4) % 7 < 3
     with h5py.File(folder / "a.h5", "w") as file:
         file["mask"] = values
@@ -145,7 +131,6 @@ def hdf5_bool_enum(folder):
 @trial("HDF5", STATS, ok=[kept_means], error=[r"\bx\b", r"virtual"], never=NOT_DAMAGED)
 def hdf5_virtual(folder):
     """A virtual data set over three files, behind a user block of 1024 bytes."""
-    import h5py
     values = ramp((6, 2, 3))
     layout = h5py.VirtualLayout((6, 2, 3), "f8")
     for i in range(3):
@@ -179,7 +164,6 @@ def hdf5_login_page(folder):
 @trial("TIFF", STATS, ok=[kept_means], error=[r"a\.tif", r"f16|float16|half|16 bit"], never=NOT_DAMAGED)
 def tiff_big_float16(folder):
     """BigTIFF, big-endian, pages of 16-bit floats."""
-    import tifffile
     values = ramp((5, 4, 6)).astype("f2")
     with tifffile.TiffWriter(folder / "a.tif", bigtiff=True, byteorder=">") as file:
         for page in values:
@@ -191,7 +175,6 @@ def tiff_big_float16(folder):
 @trial("TIFF", STATS, ok=[kept_means], error=[r"a\.tif", r"plan(ar|e)"], never=NOT_DAMAGED)
 def tiff_planar(folder):
     """Three planes behind each other in one page (PlanarConfiguration 2): C x H x W, or H x W x C."""
-    import tifffile
     values = ramp((3, 5, 3), 1.0).astype("u2")  # by either order of axes another mean
     tifffile.imwrite(folder / "a.tif", values, photometric="rgb", planarconfig="separate", metadata=None)
     keep(folder, channel_means(values[None]), channel_means(values.transpose(1, 2, 0)[None]))
@@ -201,7 +184,6 @@ def tiff_planar(folder):
 @trial("TIFF", inspect("a.tif"), ok=[r"3x8x6", r"12x10|4x12x10"], never=NOT_DAMAGED)
 def tiff_two_series(folder):
     """Two series of pages: three of 8 x 6, then four of 12 x 10; both are listed."""
-    import tifffile
     with tifffile.TiffWriter(folder / "a.tif") as file:
         for page in ramp((3, 8, 6)).astype("u2"):
             file.write(page, contiguous=False, metadata=None)
@@ -214,7 +196,6 @@ def tiff_two_series(folder):
 @trial("NumPy", STATS, ok=[kept_means], never=NOT_DAMAGED)
 def npy_fortran_big_endian(folder):
     """Big-endian numbers in Fortran's order, in the format's version 2."""
-    import numpy as np
     values = ramp((6, 3, 4))
     with open(folder / "a.npy", "wb") as file:
         np.lib.format.write_array(file, np.asfortranarray(values.astype(">f4")), version=(2, 0))
@@ -225,14 +206,12 @@ def npy_fortran_big_endian(folder):
 @trial("NumPy", inspect("a.npy"), error=[r"a\.npy", r"object|pickle"], codes=(1, 2), never=NOT_DAMAGED)
 def npy_objects(folder):
     """An array of objects, which is a pickle."""
-    import numpy as np
     np.save(folder / "a.npy", np.array([np.zeros(3), np.zeros(4)], object), allow_pickle=True)
 
 
 @trial("NumPy", inspect("a.npz"), ok=[holds(3.25, 8.75), r"\bx\b"], never=NOT_DAMAGED)
 def npz_of_mixed_members(folder):
     """Numbers beside a structured array, texts, a pickled dictionary and a number without extents."""
-    import numpy as np
     np.savez_compressed(folder / "a.npz", x=ramp(12), table=np.zeros(3, [("id", "i4"), ("e", "f8")]), names=np.array(["a", "bc"]),
                         settings=np.array({"lr": 1}, object), scale=np.float64(2.5))
 
@@ -240,7 +219,6 @@ def npz_of_mixed_members(folder):
 @trial("NumPy", inspect("a.npy"), error=[r"a\.npy", r"behind|after|trailing|more|too (long|large|many)"], codes=(1, 2))
 def npy_goes_on(folder):
     """Two arrays saved one after the other into one .npy file: the second one is not lost without a word."""
-    import numpy as np
     with open(folder / "a.npy", "wb") as file:
         np.save(file, ramp((4, 3)))
         np.save(file, ramp((4, 3), start=90))

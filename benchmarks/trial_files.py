@@ -8,7 +8,7 @@ import struct
 import tarfile
 
 import trial_arrays
-from trial import LATTICES, NOT_DAMAGED, RUN, STATS, channel_means, collector, inspect, keep, kept_means, ramp, stats
+from trial import LATTICES, NOT_DAMAGED, RUN, STATS, channel_means, collector, inspect, keep, kept_means, np, ramp, stats
 
 TRIALS = list(trial_arrays.TRIALS)
 trial = collector(TRIALS)
@@ -80,7 +80,6 @@ def links_that_lead_back(folder):
 @trial("trajectories", STATS, ok=[kept_means], never=NOT_DAMAGED)
 def dcd_of_three_titles(folder):
     """A big-endian DCD whose title record has three lines, and whose header counts more frames than there are."""
-    import numpy as np
     frames = ramp((5, 4, 3)).astype("f4")
     record = lambda content: struct.pack(">i", len(content)) + content + struct.pack(">i", len(content))  # noqa: E731
     numbers = [0] * 20

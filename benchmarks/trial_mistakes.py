@@ -5,7 +5,7 @@ import re
 import struct
 import zipfile
 
-from trial import KNOWN, LATTICES, NOT_DAMAGED, RUN, Skip, arrays, collector, metric, near, samples, write
+from trial import KNOWN, LATTICES, NOT_DAMAGED, RUN, Skip, arrays, collector, h5py, metric, near, np, samples, write
 
 TRIALS = []
 trial = collector(TRIALS)
@@ -280,7 +280,6 @@ def weights_of_torch(folder):
 @trial("data", TRAIN, error=[r"\by\b", r"a\.npz", r"NaN|not finite|no number|finite", r"\b5\b|missing|quarantine"], limit=60, never=NOT_DAMAGED)
 def data_with_nan(folder):
     """The target of one sample is NaN."""
-    import numpy as np
     y = np.arange(24, dtype="f4")
     y[5] = np.nan
     write(folder, arrays(XY))
@@ -291,7 +290,6 @@ def data_with_nan(folder):
        limit=60, never=NOT_DAMAGED)
 def data_with_labels_from_one(folder):
     """Labels 1 to 5 where 5 classes are said, which count from 0."""
-    import numpy as np
     write(folder, arrays((XY[0], "y: from y axis 0 classes 5"), layers='[[model.layer]]\ntype = "dense"\n'))
     samples(folder, y=(1 + np.arange(24) % 5).astype("i8"))
 
@@ -299,14 +297,12 @@ def data_with_labels_from_one(folder):
 @trial("data", TRAIN, error=[r"\bx\b", r"\by\b", r"\b24\b", r"\b22\b"], limit=60, never=NOT_DAMAGED)
 def data_of_two_lengths(folder):
     """24 pictures and 22 targets."""
-    import numpy as np
     write(folder, arrays(XY))
     samples(folder, y=np.arange(22, dtype="f4"))
 
 
 def one_sided(count=40):
     """Truth of a rare class, and the logits that the known network gives."""
-    import numpy as np
     truth = (np.arange(count) % 5 == 0).astype("f4")
     logit = np.where(np.arange(count) % 3 == 0, 2.5, -1.5).astype("f4")
     return truth, logit
@@ -322,7 +318,6 @@ def f1_is_right(printed, folder):
        before=["$P train run.toml --max-steps 1 --output-dir o --set run.metric=f1"])
 def results_of_a_rare_class(folder):
     """f1 of a rare class, of a network whose logits are known, is that of scikit-learn: 2 TP / (2 TP + FP + FN)."""
-    import numpy as np
     truth, logit = one_sided()
     x = np.zeros((40, 1, 4, 4), "f4")
     x[:, 0, 1, 2] = logit
@@ -340,7 +335,6 @@ def mae_in_kelvin(printed, folder):
 
 
 def predicts_kelvin(_, folder):
-    import numpy as np
     found, truth = (np.load(folder / f"seen/{name}.npy") for name in ("prediction", "truth"))
     if not near(float(found.mean()), 280):
         return f"prediction.npy has the mean {found.mean():.6g}, not 280"
@@ -351,15 +345,12 @@ def predicts_kelvin(_, folder):
        ok=[mae_in_kelvin, predicts_kelvin])
 def results_in_units_of_the_data(folder):
     """A target that is normalised (mean 280, deviation 12): mae and predictions are in kelvin. The network says the mean of all."""
-    import numpy as np
     samples(folder, y=np.array(TEMPERATURES, "f4"))
     write(folder, arrays(XY, more='transforms = ["y: normalise mean 280 std 12"]'))
 
 
 def rows_are_indexed(_, folder):
     """Some index that is written beside the predictions leads from each row to its sample."""
-    import h5py
-    import numpy as np
     x = np.load(folder / "a.npz")["x"].reshape(24, -1).sum(1)
     with h5py.File(folder / "out.h5") as file:
         found = {}

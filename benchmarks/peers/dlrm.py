@@ -52,23 +52,16 @@ if __name__ == "__main__":
     torch.manual_seed(1)
     model = network(torch, args.tables, args.table_rows, args.width, [512, 256, 64], [512, 256])
     model.train()
-    called = model if args.compile == "off" else torch.compile(model, mode=args.compile)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    batches = [
+    called = training.compiled(args, model)
+    batches = [  # one, as bench step has it, whose rows are in the cache as well
         (torch.randn(args.batch, 13), torch.randint(args.table_rows, (args.tables, args.batch, 1)), torch.randint(2, (args.batch, 1)).float())
-        for _ in range(1)  # as bench step, whose rows are in the cache as well
     ]
-    turn = 0
 
-    def step():
-        global turn
-        dense, indices, clicked = batches[turn % len(batches)]
-        turn += 1
-        optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=args.precision == "bf16"):
+    def loss_of(dense, indices, clicked):
+        with training.autocast(args):
             logit = called(dense, indices)
-        F.binary_cross_entropy_with_logits(logit.float(), clicked).backward()
-        optimizer.step()
+        return F.binary_cross_entropy_with_logits(logit.float(), clicked)
 
+    step = training.step_over(batches, torch.optim.SGD(model.parameters(), lr=0.01), loss_of)
     about = training.about(args, "dlrm", sum(p.numel() for p in model.parameters()))
     serve.serve(args, step, about, args.batch)

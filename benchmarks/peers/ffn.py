@@ -56,9 +56,8 @@ if __name__ == "__main__":
     model.train()
     if args.layout == "channels_last":
         model = model.to(memory_format=layout)
-    called = model if args.compile == "off" else torch.compile(model, mode=args.compile)
-    mode = {"loop": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}[args.optimizer]
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, **mode)
+    called = training.compiled(args, model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, **training.mode_of(args))
     wide = args.fov + 2 * args.delta
     moves = list(itertools.product((0, -args.delta, args.delta), repeat=3))
     image = torch.randn(args.batch, 1, wide, wide, wide)
@@ -77,7 +76,7 @@ if __name__ == "__main__":
         view = (slice(None), slice(None), *(slice(args.delta + m, args.delta + m + args.fov) for m in move))
         x, seed, target = (t[view].contiguous() for t in (image, canvas, label))
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=args.precision == "bf16"):
+        with training.autocast(args):
             out = called(x, seed)
         loss = F.binary_cross_entropy_with_logits(out.float(), target)
         loss.backward()

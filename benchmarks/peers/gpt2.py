@@ -81,23 +81,9 @@ def main():
     load_transposed(tensors)
     heads = 3 if wte.shape[1] == 48 else wte.shape[1] // 64
     model = Gpt2(wte.shape[0], wpe.shape[0], depth, wte.shape[1], heads)
-    target = torch.from_numpy(tensors["target"]).long()
-    known = target >= 0
-
-    class Surprise(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.model = model
-
-        def forward(self, _):
-            logits = model.logits(torch.from_numpy(tensors["in"]).long())
-            each = F.cross_entropy(logits.transpose(1, 2), target.clamp(min=0), reduction="none")
-            return torch.where(known, each, torch.zeros_like(each)).unsqueeze(1)
-
-        def named_parameters(self, *args, **kwargs):
-            return model.named_parameters(*args, **kwargs)
-
-    return values.run(Surprise(), tensors, None, None, lambda out, _: out.sum() / known.sum(), args, floor=1e-6)
+    tokens, target = (torch.from_numpy(tensors[name]).long() for name in ("in", "target"))
+    surprise = values.Surprise(model, lambda: model.logits(tokens), target)
+    return values.run(surprise, tensors, None, None, lambda out, _: out.sum() / (target >= 0).sum(), args, floor=1e-6)
 
 
 if __name__ == "__main__":

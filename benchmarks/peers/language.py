@@ -31,29 +31,17 @@ def make_step(args, wrap=lambda module: module, seed=1):
             self.model = model
 
         def forward(self, tokens, target):
-            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=args.precision == "bf16"):
+            with training.autocast(args):
                 logits = self.model.logits(tokens)
             return F.cross_entropy(logits.flatten(0, 1), target.flatten())
 
     torch.manual_seed(1)
     model = Gpt2(args.vocabulary, args.window, args.depth, args.width, args.heads)
     model.initialise()
-    called = wrap(Loss(model).train())
-    if args.compile != "off":
-        called = torch.compile(called, mode=args.compile)
-    optimizer = training.adamw(args, model)
+    called = training.compiled(args, wrap(Loss(model).train()))
     torch.manual_seed(seed)
     batches = [torch.randint(args.vocabulary, (2, args.batch, args.window)) for _ in range(2)]
-    turn = 0
-
-    def step():
-        nonlocal turn
-        tokens, target = batches[turn % len(batches)]
-        turn += 1
-        optimizer.zero_grad(set_to_none=True)
-        called(tokens, target).backward()
-        optimizer.step()
-
+    step = training.step_over(batches, training.adamw(args, model), called)
     return step, training.about(args, "gpt2", sum(p.numel() for p in model.parameters()))
 
 

@@ -80,21 +80,6 @@ class Llama(nn.Module):
         return self.lm_head(self.model.norm(x))
 
 
-class Surprise(nn.Module):
-    """-log p of the target's tokens."""
-
-    def __init__(self, network, tokens, target):
-        super().__init__()
-        self.network, self.tokens, self.target = network, tokens, target
-
-    def forward(self, _):
-        each = F.cross_entropy(self.network.logits(self.tokens).transpose(1, 2), self.target.clamp(min=0), reduction="none")
-        return torch.where(self.target >= 0, each, torch.zeros_like(each)).unsqueeze(1)
-
-    def named_parameters(self, *args, **kwargs):
-        return self.network.named_parameters(*args, **kwargs)
-
-
 def main():
     args = values.arguments(__doc__)
     tensors = values.safetensors(args.file)
@@ -102,8 +87,8 @@ def main():
     depth = 1 + max(int(name.split(".")[3]) for name in tensors if name.startswith("weight.model.layers."))
     hidden = tensors["weight.model.layers.0.mlp.up_proj.weight"].shape[0]
     model = Llama(vocabulary, depth, width, 6, 2, hidden, 500.0)
-    target = torch.from_numpy(tensors["target"]).long()
-    surprise = Surprise(model, torch.from_numpy(tensors["in"]).long(), target)
+    tokens, target = (torch.from_numpy(tensors[name]).long() for name in ("in", "target"))
+    surprise = values.Surprise(model, lambda: model.logits(tokens), target)
     return values.run(surprise, tensors, None, None, lambda out, _: out.sum() / (target >= 0).sum(), args, floor=1e-6)
 
 

@@ -66,19 +66,14 @@ if __name__ == "__main__":
     if args.layout == "channels_last":
         model = model.to(memory_format=torch.channels_last)
         batches = [x.contiguous(memory_format=torch.channels_last) for x in batches]
-    called = model if args.compile == "off" else torch.compile(model, mode=args.compile)
-    optimizer = training.sgd(args, model)  # as `tutti bench step` has it
-    turn = 0
+    called = training.compiled(args, model)
 
-    def step():
-        global turn
-        x = batches[turn % len(batches)]
-        turn += 1
-        optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=args.precision == "bf16"):
+    def loss_of_batch(x):
+        with training.autocast(args):
             out = called(x)
-        loss_of(torch, out, x).backward()
-        optimizer.step()
+        return loss_of(torch, out, x)
 
+    # The optimizer is that of `tutti bench step`.
+    step = training.step_over([(x,) for x in batches], training.sgd(args, model), loss_of_batch)
     about = training.about(args, "protein-vae", sum(p.numel() for p in model.parameters()))
     serve.serve(args, step, about, args.batch)

@@ -38,20 +38,13 @@ if __name__ == "__main__":
     if args.layout == "channels_last":
         model = model.to(memory_format=layout)
         batches = [(x.contiguous(memory_format=layout), target) for x, target in batches]
-    called = model if args.compile == "off" else torch.compile(model, mode=args.compile)
-    optimizer = training.sgd(args, model)
-    turn = 0
+    called = training.compiled(args, model)
 
-    def step():
-        global turn
-        x, target = batches[turn % len(batches)]
-        turn += 1
-        optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=args.precision == "bf16"):
+    def loss_of_batch(x, target):
+        with training.autocast(args):
             out = called(x)
-        loss = loss_of(out.float(), target)
-        loss.backward()
-        optimizer.step()
+        return loss_of(out.float(), target)
 
+    step = training.step_over(batches, training.sgd(args, model), loss_of_batch)
     about = training.about(args, args.network, sum(p.numel() for p in model.parameters()))
     serve.serve(args, step, about, args.batch)

@@ -1,4 +1,6 @@
 """One whole training step in PyTorch, as a tuned user would write it: zero_grad, forward, loss, backward, SGD."""
+import itertools
+
 import torch
 
 NUM_BATCHES = 8  # rotated, so that no step finds its input in a cache by luck
@@ -19,9 +21,15 @@ def prepare(args, model):
     model.train()
     if args.layout == "channels_last":
         model = model.to(memory_format=torch.channels_last)
-    if args.compile != "off":
-        model = torch.compile(model, mode=args.compile)
-    return model
+    return compiled(args, model)
+
+
+def compiled(args, model):
+    return model if args.compile == "off" else torch.compile(model, mode=args.compile)
+
+
+def autocast(args):
+    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=args.precision == "bf16")
 
 
 def mode_of(args):
@@ -38,17 +46,20 @@ def adamw(args, model):
 
 def make_step(args, model, batches, loss_of=torch.nn.CrossEntropyLoss(), optimizer_of=sgd):
     """A function without arguments that trains on the next batch."""
-    optimizer = optimizer_of(args, model)
-    bf16 = args.precision == "bf16"
-    count = 0
+    def loss_of_batch(x, y):
+        with autocast(args):
+            return loss_of(model(x), y)
+
+    return step_over(batches, optimizer_of(args, model), loss_of_batch)
+
+
+def step_over(batches, optimizer, loss_of):
+    """A function without arguments that trains on the next batch, whose loss is loss_of(*batch)."""
+    turns = itertools.cycle(batches)
 
     def step():
-        nonlocal count
-        x, y = batches[count % len(batches)]
-        count += 1
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
-            loss = loss_of(model(x), y)
+        loss = loss_of(*next(turns))
         loss.backward()
         optimizer.step()
         return loss

@@ -84,25 +84,10 @@ def main():
     heads = 3 if embedding.shape[1] == 48 else embedding.shape[1] // 64
     model = Transformer(embedding.shape[0], depth, embedding.shape[1], heads, tensors["weight.encoder.layers.0.linear1.weight"].shape[0])
     source, tokens, target = (torch.from_numpy(tensors[name]).long() for name in ("source", "in", "target"))
-    known = target >= 0
-
-    class Surprise(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.model = model
-
-        def forward(self, _):
-            logits = self.logits = model.logits(source, tokens).transpose(1, 2)
-            each = F.cross_entropy(logits, target.clamp(min=0), reduction="none")
-            return torch.where(known, each, torch.zeros_like(each)).unsqueeze(1)
-
-        def named_parameters(self, *args, **kwargs):
-            return model.named_parameters(*args, **kwargs)
-
-    surprise = Surprise()
+    surprise = values.Surprise(model, lambda: model.logits(source, tokens), target)
 
     def loss_of(_, __):
-        return F.cross_entropy(surprise.logits, torch.where(known, target, -1), ignore_index=-1, label_smoothing=0.1)
+        return F.cross_entropy(surprise.logits, torch.where(target >= 0, target, -1), ignore_index=-1, label_smoothing=0.1)
 
     return values.run(surprise, tensors, None, None, loss_of, args, floor=1e-6)
 

@@ -60,6 +60,22 @@ def load(model, tensors):
             parameter.copy_(torch.from_numpy(weights[name]).reshape(parameter.shape))
 
 
+class Surprise(torch.nn.Module):
+    """-log p of the target's tokens, 0 where none is known. logits_of() gives the network's logits [N, T, vocabulary]."""
+
+    def __init__(self, network, logits_of, target):
+        super().__init__()
+        self.network, self.logits_of, self.target = network, logits_of, target
+
+    def forward(self, _):
+        self.logits = self.logits_of().transpose(1, 2)
+        each = torch.nn.functional.cross_entropy(self.logits, self.target.clamp(min=0), reduction="none")
+        return torch.where(self.target >= 0, each, torch.zeros_like(each)).unsqueeze(1)
+
+    def named_parameters(self, *args, **kwargs):
+        return self.network.named_parameters(*args, **kwargs)
+
+
 def distance(ours, theirs, floor=1e-12):
     ours, theirs = np.asarray(ours, "f8").ravel(), np.asarray(theirs, "f8").ravel()
     return float(np.linalg.norm(ours - theirs) / (np.linalg.norm(theirs) + floor))

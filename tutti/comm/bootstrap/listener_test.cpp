@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <iterator>
 #include <thread>
@@ -27,7 +26,7 @@ auto hang_limit() {
 
 std::string hail(const Nonce& nonce) { return "hail" + std::string(text_of(nonce)); }
 
-std::optional<SocketAddress> loopback() { return resolve("127.0.0.1", 0).front(); }
+Listener make_listener() { return {listen_on(resolve("127.0.0.1", 0).front(), 0), {8, hail}}; }
 
 Socket call(int port) {
   Socket socket = begin_connect(resolve("127.0.0.1", port).front());
@@ -50,8 +49,12 @@ std::vector<Stranger> wait_for(Listener& listener, size_t count) {
   return all;
 }
 
+bool say_eight_bytes(const Socket& socket) {
+  return send_all(socket, std::as_bytes(std::span("8 bytes.", 8)), hang_limit());
+}
+
 TEST(Listener, AStrangerIsHeardWhenItHasSaidAll) {
-  Listener listener(listen_on(loopback(), 0), {8, hail});
+  Listener listener = make_listener();
   const Socket socket = call(listener.port());
   EXPECT_TRUE(listener.look().empty());
   EXPECT_TRUE(listener.pending());
@@ -78,8 +81,7 @@ TEST(Listener, AStrangerIsHeardWhenItHasSaidAll) {
 // Hundreds of callers hold connections to one listener. They cost few descriptors, and keep out no
 // other caller, neither of another listener of this process nor of this one.
 TEST(Listener, StrangersOfAProcessShareABudget) {
-  Listener besieged(listen_on(loopback(), 0), {8, hail}),
-      other(listen_on(loopback(), 0), {8, hail});
+  Listener besieged = make_listener(), other = make_listener();
   const Socket quiet = call(other.port());
   EXPECT_TRUE(other.look().empty());
   std::vector<Socket> held;
@@ -90,12 +92,11 @@ TEST(Listener, StrangersOfAProcessShareABudget) {
   }
   for (int look = 0; look < 50; ++look) EXPECT_TRUE(besieged.look().empty());
   EXPECT_LE(open_files() - before - std::ssize(held), std::ptrdiff_t{Listener::kMost});
-  const auto soon = hang_limit();
-  ASSERT_TRUE(send_all(quiet, std::as_bytes(std::span("8 bytes.", 8)), soon));
+  ASSERT_TRUE(say_eight_bytes(quiet));
   EXPECT_EQ(wait_for(other, 1).size(), 1u);
   const Socket newcomer = call(besieged.port());
   besieged.look();
-  ASSERT_TRUE(send_all(newcomer, std::as_bytes(std::span("8 bytes.", 8)), soon));
+  ASSERT_TRUE(say_eight_bytes(newcomer));
   EXPECT_EQ(wait_for(besieged, 1).size(), 1u);
 }
 
@@ -113,8 +114,7 @@ Socket call_from(const std::string& host, int port) {
 
 // The host with most strangers has none at the listener with most strangers.
 TEST(Listener, TheLotFallsAmongHostsOfTheBusiestListener) {
-  Listener besieged(listen_on(loopback(), 0), {8, hail}),
-      other(listen_on(loopback(), 0), {8, hail});
+  Listener besieged = make_listener(), other = make_listener();
   std::vector<Socket> held, of_one_host;
   for (size_t i = 0; i < 40; ++i) {
     held.push_back(call_from(fmt::format("127.0.1.{}", i + 1), besieged.port()));
@@ -124,8 +124,7 @@ TEST(Listener, TheLotFallsAmongHostsOfTheBusiestListener) {
     of_one_host.push_back(call(other.port()));
     EXPECT_TRUE(other.look().empty());
   }
-  for (const Socket& one : of_one_host)
-    ASSERT_TRUE(send_all(one, std::as_bytes(std::span("8 bytes.", 8)), hang_limit()));
+  for (const Socket& one : of_one_host) ASSERT_TRUE(say_eight_bytes(one));
   EXPECT_EQ(wait_for(other, of_one_host.size()).size(), of_one_host.size());
 }
 
@@ -133,7 +132,7 @@ TEST(Listener, TheLotFallsAmongHostsOfTheBusiestListener) {
 TEST(Listener, ALowLimitOfFilesMakesTheBudgetSmaller) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  Listener listener(listen_on(loopback(), 0), {8, hail});
+  Listener listener = make_listener();
   std::vector<Socket> held;
   for (int i = 0; i < 60; ++i) held.push_back(call(listener.port()));
   const std::ptrdiff_t files = open_files();
@@ -147,7 +146,7 @@ TEST(Listener, ALowLimitOfFilesMakesTheBudgetSmaller) {
 
 // A listener that cannot accept stays ready: a thread that polls it would not sleep.
 TEST(Listener, WithoutDescriptorsItRests) {
-  Listener listener(listen_on(loopback(), 0), {8, hail});
+  Listener listener = make_listener();
   const Socket waits = call(listener.port());
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -161,8 +160,7 @@ TEST(Listener, WithoutDescriptorsItRests) {
   EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(ready, 0);
   EXPECT_TRUE(listener.pending());
-  const auto soon = hang_limit();
-  ASSERT_TRUE(send_all(waits, std::as_bytes(std::span("8 bytes.", 8)), soon));
+  ASSERT_TRUE(say_eight_bytes(waits));
   EXPECT_EQ(wait_for(listener, 1).size(), 1u);
 }
 

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -43,10 +42,19 @@ TEST(Store, InOneProcess) {
   check_store(store, store);
 }
 
+TcpStore client_of(int port, const char* host = "127.0.0.1") {
+  return {host, port, "secret", kHangSeconds};
+}
+
+// A server with a client.
+struct Served {
+  TcpStoreServer server{"127.0.0.1", 0, "secret"};
+  TcpStore store = client_of(server.port());
+};
+
 void check_tcp_store(const char* host) {
   const TcpStoreServer server(host, 0, "secret");
-  TcpStore a(host, server.port(), "secret", kHangSeconds),
-      b(host, server.port(), "secret", kHangSeconds);
+  TcpStore a = client_of(server.port(), host), b = client_of(server.port(), host);
   check_store(a, b);
   const std::string long_value(Store::kLongestValue, 'v'), long_key(Store::kLongestKey, 'k');
   a.set(long_key, long_value);
@@ -59,38 +67,25 @@ void check_tcp_store(const char* host) {
 
 TEST(TcpStore, SetsGetsAndWaits) { check_tcp_store("127.0.0.1"); }
 
-bool has_name(const char* host) {
-  try {
-    return !resolve(host, 0).empty();
-  } catch (const CommError&) {
-    return false;
-  }
+// Whether `work` throws no CommError here.
+template <class Work>
+bool succeeds(Work work) {
+  return message_of<CommError>("", work).empty();
 }
 
 TEST(TcpStore, OfAHostByName) {
   // A newly made root has no /etc/hosts: then the name must be an error, as any unknown one.
-  if (has_name("localhost"))
+  if (succeeds([] { resolve("localhost", 0); }))
     check_tcp_store("localhost");
   else
     EXPECT_THROW(TcpStoreServer("localhost", 0, "secret"), CommError);
   EXPECT_THROW(TcpStoreServer("no-such-host.invalid", 0, "secret"), CommError);
 }
 
-bool has_ipv6() {
-  try {
-    listen_on(resolve("::1", 0).front(), 0);
-    return true;
-  } catch (const CommError&) {
-    return false;
-  }
-}
-
 TEST(TcpStore, OverIpv6) {
-  if (!has_ipv6()) GTEST_SKIP() << "this machine has no IPv6";
-  const TcpStoreServer server("::1", 0, "secret");
-  TcpStore a("::1", server.port(), "secret", kHangSeconds),
-      b("::1", server.port(), "secret", kHangSeconds);
-  check_store(a, b);
+  if (!succeeds([] { listen_on(resolve("::1", 0).front(), 0); }))
+    GTEST_SKIP() << "this machine has no IPv6";
+  check_tcp_store("::1");
 }
 
 TEST(TcpStore, ManyWaitForOneKey) {
@@ -99,18 +94,17 @@ TEST(TcpStore, ManyWaitForOneKey) {
   std::atomic<int> right = 0;
   for (int i = 0; i < 8; ++i)
     threads.emplace_back([&] {
-      TcpStore store("127.0.0.1", server.port(), "secret", kHangSeconds);
-      if (store.get("key", kHangSeconds) == "value") ++right;
+      if (client_of(server.port()).get("key", kHangSeconds) == "value") ++right;
     });
-  TcpStore("127.0.0.1", server.port(), "secret", kHangSeconds).set("key", "value");
+  client_of(server.port()).set("key", "value");
   threads.clear();
   EXPECT_EQ(right, 8);
 }
 
 // A thread that waits does not keep others from setting the key it waits for.
 TEST(TcpStore, ThreadsShareOne) {
-  const TcpStoreServer server("127.0.0.1", 0, "secret");
-  TcpStore store("127.0.0.1", server.port(), "secret", kHangSeconds);
+  Served served;
+  TcpStore& store = served.store;
   std::jthread late([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     store.set("key", "value");
@@ -122,62 +116,55 @@ TEST(TcpStore, ThreadsShareOne) {
 // hold up messages meanwhile. Three waits would take longer than a test may.
 TEST(TcpStore, AServerThatIsGoneIsNotWaitedFor) {
   auto server = std::make_unique<TcpStoreServer>("127.0.0.1", 0, "secret");
-  TcpStore store("127.0.0.1", server->port(), "secret", kHangSeconds);
+  TcpStore store = client_of(server->port());
   server.reset();
   for (int again = 0; again < 3; ++again) EXPECT_THROW(store.get("key", 0), CommError);
 }
 
 TEST(TcpStore, AnotherSecretIsAClearErrorAndHarmsNobody) {
-  const TcpStoreServer server("127.0.0.1", 0, "secret");
-  TcpStore store("127.0.0.1", server.port(), "secret", kHangSeconds);
-  store.set("x", "one");
-  EXPECT_TRUE(has_text(
-      message_of<CommError>([&] { TcpStore("127.0.0.1", server.port(), "secreT", kHangSeconds); }),
-      "its secret is another one than the store's"));
-  EXPECT_THROW(TcpStore("127.0.0.1", server.port(), "", kHangSeconds), ConfigError);
-  EXPECT_EQ(store.get("x", 0), "one");
+  Served served;
+  const int port = served.server.port();
+  served.store.set("x", "one");
+  EXPECT_TRUE(throws<CommError>({"its secret is another one than the store's"},
+                                [&] { TcpStore("127.0.0.1", port, "secreT", kHangSeconds); }));
+  EXPECT_THROW(TcpStore("127.0.0.1", port, "", kHangSeconds), ConfigError);
+  EXPECT_EQ(served.store.get("x", 0), "one");
 }
 
 TEST(TcpStore, NobodyThereIsAnErrorAfterTheTimeOut) {
   const int port = TcpStoreServer("127.0.0.1", 0, "secret").port();
-  EXPECT_TRUE(has_text(message_of<CommError>([&] { TcpStore("127.0.0.1", port, "secret", 0.5); }),
-                       "does not answer within 0.5 s"));
+  EXPECT_TRUE(throws<CommError>({"does not answer within 0.5 s"},
+                                [&] { TcpStore("127.0.0.1", port, "secret", 0.5); }));
 }
 
 TEST(TcpStore, AServerThatStartsLaterIsWaitedFor) {
   const int port = TcpStoreServer("127.0.0.1", 0, "secret").port();
-  std::jthread client([&] { TcpStore("127.0.0.1", port, "secret", kHangSeconds).set("x", "one"); });
+  std::jthread client([&] { client_of(port).set("x", "one"); });
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const TcpStoreServer server("127.0.0.1", port, "secret");
-  EXPECT_EQ(TcpStore("127.0.0.1", port, "secret", kHangSeconds).get("x", kHangSeconds), "one");
+  EXPECT_EQ(client_of(port).get("x", kHangSeconds), "one");
 }
 
 // A job that ends, and the next one at its address: an early client finds the later server.
 TEST(TcpStore, AServerThatAdmitsNobodyServesThoseThatItHas) {
   auto server = std::make_unique<TcpStoreServer>("127.0.0.1", 0, "secret");
   const int port = server->port();
-  TcpStore store("127.0.0.1", port, "secret", kHangSeconds);
+  TcpStore store = client_of(port);
   store.set("x", "one");
   server->admit_nobody();
   std::string found;
-  std::jthread early([&] {
-    TcpStore next("127.0.0.1", port, "secret", kHangSeconds);
-    found = next.get("x", kHangSeconds).value_or("nothing");
-  });
+  std::jthread early([&] { found = client_of(port).get("x", kHangSeconds).value_or("nothing"); });
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_EQ(store.get("x", 0), "one");
   store.set("x", "more");
   server.reset();
   const TcpStoreServer later("127.0.0.1", port, "secret");
-  TcpStore("127.0.0.1", port, "secret", kHangSeconds).set("x", "two");
+  client_of(port).set("x", "two");
   early.join();
   EXPECT_EQ(found, "two");
 }
 
-Socket connect_to(int port) {
-  Socket socket = begin_connect(resolve("127.0.0.1", port).front());
-  return socket;
-}
+Socket connect_to(int port) { return begin_connect(resolve("127.0.0.1", port).front()); }
 
 bool ended(const Socket& socket) {
   std::array<std::byte, 4096> room;
@@ -192,44 +179,42 @@ Socket proved(int port) {
   Socket socket = connect_to(port);
   const auto until = Clock::now() + std::chrono::minutes(5);
   Challenge challenge{};
-  EXPECT_TRUE(receive_all(socket, std::as_writable_bytes(std::span(&challenge, 1)), until));
+  EXPECT_TRUE(receive_all(socket, value_room(challenge), until));
   Introduction mine{kMagic, fresh_nonce(), {}};
   mine.proof = proof("secret", "store client", both(challenge.nonce, mine.nonce));
-  EXPECT_TRUE(send_all(socket, std::as_bytes(std::span(&mine, 1)), until));
+  EXPECT_TRUE(send_all(socket, value_bytes(mine), until));
   Welcome welcome{};
-  EXPECT_TRUE(receive_all(socket, std::as_writable_bytes(std::span(&welcome, 1)), until));
+  EXPECT_TRUE(receive_all(socket, value_room(welcome), until));
   EXPECT_EQ(welcome.accepted, 1u);
   return socket;
 }
 
 TEST(TcpStore, DamagedRequestsEndTheirOwnConnectionOnly) {
   using namespace store_protocol;
-  const TcpStoreServer server("127.0.0.1", 0, "secret");
-  TcpStore store("127.0.0.1", server.port(), "secret", kHangSeconds);
+  Served served;
+  TcpStore& store = served.store;
+  const int port = served.server.port();
   store.set("x", "one");
   const auto soon = [] { return Clock::now() + std::chrono::minutes(5); };
-  const std::string noise(5000, '\xa5');
-  const Socket stranger = connect_to(server.port());
-  send_all(stranger, std::as_bytes(std::span(noise)), soon());
+  const std::string text(5000, '\xa5');
+  const auto noise = std::as_bytes(std::span(text));
+  const Socket stranger = connect_to(port);
+  send_all(stranger, noise, soon());
   EXPECT_TRUE(ended(stranger));
   for (const Request request :
        {Request{kSet, UINT32_MAX, UINT32_MAX, 0, 0}, Request{kSet, 1, UINT32_MAX, 0, 0},
         Request{kGet, 0, 0, 0, 0}, Request{kGet, Store::kLongestKey + 1, 0, 0, 0},
         Request{77, 1, 1, 0, 0}}) {
-    const Socket socket = proved(server.port());
-    send_all(socket, std::as_bytes(std::span(&request, 1)), soon());
-    send_all(socket, std::as_bytes(std::span(noise)), soon());
+    const Socket socket = proved(port);
+    send_all(socket, value_bytes(request), soon());
+    send_all(socket, noise, soon());
     EXPECT_TRUE(ended(socket)) << request.operation << " " << request.key_bytes;
   }
+  send_all(proved(port), noise.first(7), soon());  // half a request, and gone
   {
-    const Socket socket = proved(server.port());  // half a request, and gone
-    send_all(socket, std::as_bytes(std::span(noise)).first(7), soon());
-  }
-  {
-    const Socket socket = proved(server.port());  // a client that waits, and is gone
-    const Request request{kGet, 1, 0, 0, 1e300};
-    send_all(socket, std::as_bytes(std::span(&request, 1)), soon());
-    send_all(socket, std::as_bytes(std::span(noise)).first(1), soon());
+    const Socket socket = proved(port);  // a client that waits, and is gone
+    send_all(socket, value_bytes(Request{kGet, 1, 0, 0, 1e300}), soon());
+    send_all(socket, noise.first(1), soon());
   }
   EXPECT_EQ(store.get("x", 0), "one");
   store.set("\xa5", "two");
@@ -258,7 +243,7 @@ TEST(TcpStore, StrangersDoNotKeepMembersOut) {
     for (int i = 0; i < 1000 && !over; ++i) connect_to(server.port());
   });
   for (int member = 0; member < 5; ++member) {
-    TcpStore store("127.0.0.1", server.port(), "secret", kHangSeconds);
+    TcpStore store = client_of(server.port());
     store.set("x", "one");
     EXPECT_EQ(store.get("x", 0), "one");
   }
@@ -270,22 +255,17 @@ TEST(TcpStore, AConnectionThatEndsBeforeItIsAnsweredIsMadeAgain) {
   Socket listener = listen_on(resolve("127.0.0.1", 0).front(), 0);
   const int port = port_of(listener);
   std::string found;
-  std::jthread member([&] {
-    found = TcpStore("127.0.0.1", port, "secret", kHangSeconds)
-                .get("x", kHangSeconds)
-                .value_or("nothing");
-  });
+  std::jthread member([&] { found = client_of(port).get("x", kHangSeconds).value_or("nothing"); });
   for (int ended = 0; ended < 2;) {
     SocketAddress from;
-    const Socket socket = accept_on(listener, &from);
-    if (!socket)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    else
+    if (accept_on(listener, &from))
       ++ended;
+    else
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   listener.close();
   const TcpStoreServer server("127.0.0.1", port, "secret");
-  TcpStore("127.0.0.1", port, "secret", kHangSeconds).set("x", "one");
+  client_of(port).set("x", "one");
   member.join();
   EXPECT_EQ(found, "one");
 }

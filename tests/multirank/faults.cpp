@@ -1,6 +1,5 @@
 #include "tests/multirank/faults.h"
 
-#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -158,8 +157,7 @@ void no_room(Communicator& c) {
     await_end();
   }
   if (c.rank() + 1 < c.size()) await_end();
-  const auto message = c.plan_receive({.peer = 0, .data = std::span(bytes).first(8)});
-  message->run();
+  c.plan_receive({.peer = 0, .data = std::span(bytes).first(8)})->run();
 }
 
 // The last rank calls a barrier where the others broadcast.

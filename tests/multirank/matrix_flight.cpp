@@ -90,14 +90,8 @@ size_t run_half(comm::Communicator& c, const MatrixAxes& axes) {
     smaller->barrier();
   }
   const auto word = [&](int peer) { return comm::MessageSpec{.name = "word", .peer = peer}; };
-  for (int p = half; p < c.size() && c.rank() == 0; ++p) {
-    const auto message = c.plan_send(word(p));
-    message->run();
-  }
-  if (c.rank() >= half) {
-    const auto message = c.plan_receive(word(0));
-    message->run();
-  }
+  for (int p = half; p < c.size() && c.rank() == 0; ++p) c.plan_send(word(p))->run();
+  if (c.rank() >= half) c.plan_receive(word(0))->run();
   return wrong;
 }
 

@@ -38,8 +38,7 @@ size_t elements_unlike(comm::Communicator& c, const Collected& what, bool reprod
     spec.parts = comm::balanced_parts(kReducedCount, c.size());
     mine = spec.parts[static_cast<size_t>(c.rank())];
   }
-  const auto operation = c.plan(spec);
-  operation->run();
+  c.plan(spec)->run();
   size_t wrong = 0;
   for (size_t i = 0; i < mine.count; ++i) {
     const T right = right_of(mine.begin + i);

@@ -120,13 +120,13 @@ void take_own(SavedState& saved, int rank, const std::vector<Found>& found,
 // Sums `total` over all ranks, on every rank.
 void sum_everywhere(Communicator& c, std::string_view bucket, std::span<double> total) {
   if (c.size() == 1 || total.empty()) return;
-  const auto sum = c.plan({.name = fmt::format("what was not sent of {}", bucket),
-                           .kind = Collective::allreduce,
-                           .element = Element::f64,
-                           .count = total.size(),
-                           .output = total.data(),
-                           .reproducible = true});
-  sum->run();
+  c.plan({.name = fmt::format("what was not sent of {}", bucket),
+          .kind = Collective::allreduce,
+          .element = Element::f64,
+          .count = total.size(),
+          .output = total.data(),
+          .reproducible = true})
+      ->run();
 }
 
 // Puts each holder's equal share of the sum of all residuals into the first residual of every rank.

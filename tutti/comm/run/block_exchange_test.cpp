@@ -103,8 +103,7 @@ TEST(BlockExchange, BlocksThatDoNotFitAreAnErrorOfTheReceiver) {
     spec.output = room.data();
     spec.sends[static_cast<size_t>(peer)] = {0, sent};
     spec.receives[static_cast<size_t>(peer)] = {0, received};
-    BlockExchange blocks(c, std::move(spec));
-    blocks.run();
+    BlockExchange(c, std::move(spec)).run();
   };
   for (const size_t expected : {3, 0, 7}) {
     EXPECT_TRUE(throws<CommError>({"exchange number 1:"},
@@ -150,8 +149,7 @@ TEST(BlockExchange, ItsNumberCountsTheCommunicatorsExchanges) {
         spec.receives[1] = {1 + more, c.rank() == 1 ? 0u : 1u};
         if (c.rank() == 1) spec.sends[1] = {};
         spec.input = data.data(), spec.output = room.data();
-        BlockExchange blocks(c, std::move(spec));
-        blocks.run();
+        BlockExchange(c, std::move(spec)).run();
       }
       c.barrier();
     });

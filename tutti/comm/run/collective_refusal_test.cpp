@@ -131,8 +131,7 @@ TEST(Collective, WhatOneRankRefusesAllRefuseAndThenGoOn) {
     EXPECT_THROW(
         c.plan({.kind = Collective::allreduce, .count = 4, .output = x, .algorithm = "star"}),
         ConfigError);
-    const auto sum = c.plan({.kind = Collective::allreduce, .count = 4, .output = x});
-    sum->run();
+    c.plan({.kind = Collective::allreduce, .count = 4, .output = x})->run();
     EXPECT_EQ(x[3], 12);
   });
 }

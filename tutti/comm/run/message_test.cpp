@@ -84,11 +84,9 @@ TEST(Message, APatientWaitOutlastsTheTimeOut) {
     std::vector<int> data{c.rank()};
     if (c.rank() == 0) {
       sleep_patiently(0.2);
-      const auto send = c.plan_send({.peer = 1, .data = bytes_of(data)});
-      send->run();
+      c.plan_send({.peer = 1, .data = bytes_of(data)})->run();
     } else {
-      const auto receive = c.plan_receive({.peer = 0, .data = bytes_of(data), .patient = true});
-      receive->run();
+      c.plan_receive({.peer = 0, .data = bytes_of(data), .patient = true})->run();
       EXPECT_EQ(data[0], 0);
     }
   });
@@ -97,8 +95,7 @@ TEST(Message, APatientWaitOutlastsTheTimeOut) {
                            c.set_timeout(patience(0.05));
                            std::vector<int> data{1};
                            if (c.rank() == 0) return;
-                           const auto receive = c.plan_receive({.peer = 0, .data = bytes_of(data)});
-                           receive->run();
+                           c.plan_receive({.peer = 0, .data = bytes_of(data)})->run();
                          }),
                CommError);
 }

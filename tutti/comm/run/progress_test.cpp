@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <functional>
-#include <thread>
 
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"

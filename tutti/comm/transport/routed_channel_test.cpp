@@ -67,8 +67,7 @@ TEST(RoutedChannel, PlanningForEverTakesFewNumbers) {
           const auto kept = c.plan(spec);
           for (int k = 0; k < 1000; ++k) {
             std::ranges::fill(x, 1.0f);
-            const auto operation = c.plan(spec);
-            operation->run();
+            c.plan(spec)->run();
             ASSERT_EQ(x[9], 2.0f) << k;
             ASSERT_LE(c.channels().taken(), 128u);
           }
@@ -92,8 +91,7 @@ TEST(RoutedChannel, AnAbandonedOperationDisturbsNoLaterOne) {
                 }
                 c.barrier();
                 x = static_cast<float>(c.rank() == 0 ? k : -2);
-                const auto operation = c.plan(spec);
-                operation->run();
+                c.plan(spec)->run();
                 ASSERT_EQ(x, static_cast<float>(k));
               }
             },

@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <cstring>
 #include <numeric>
-#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/check/checked_channel.h"

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstdio>
 #include <optional>
-#include <string_view>
 
 #include "tutti/base/error.h"
 #include "tutti/base/number.h"

@@ -13,7 +13,6 @@
 //
 // Every method feeds its losses back (codec/error_feedback.h).
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

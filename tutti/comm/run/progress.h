@@ -9,7 +9,6 @@
 // MPI_THREAD_MULTIPLE, whose price is a lock around every call of the library;
 // Communicator::set_progress refuses where it is missing.
 
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>

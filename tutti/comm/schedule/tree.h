@@ -11,9 +11,7 @@
 // exchange adds the rest of the tree over all parts (algorithm/tree_steps.h). Everything here is a
 // pure function of numbers; nothing communicates.
 
-#include <cstddef>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace tutti::comm {

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <string>
 
 #include "tutti/base/error.h"
 

@@ -3,12 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "tutti/base/error.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"

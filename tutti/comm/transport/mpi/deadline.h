@@ -3,7 +3,6 @@
 // and ending). On expiry it prints a report and ends this process with exit code 1, upon which the
 // launcher ends the others.
 
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <string>

@@ -6,10 +6,8 @@
 #include <atomic>
 #include <cstdlib>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>

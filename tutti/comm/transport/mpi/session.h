@@ -5,7 +5,6 @@
 #include <chrono>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/transport/process_options.h"

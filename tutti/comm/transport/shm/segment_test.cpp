@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <utility>
 
 #include "tutti/base/refused_calls.h"

@@ -2,7 +2,6 @@
 // The addresses of a rank in the store, and the data that its connections prove. Internal to
 // comm/transport/tcp.
 
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,5 @@
 #include "tutti/comm/transport/tcp/inbound.h"
 
-#include <fmt/format.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/uio.h>
@@ -8,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 namespace tutti::comm::tcp {
 namespace {

@@ -2,7 +2,6 @@
 // Inbound: a connection at its receiver. It receives frames, puts messages where they belong, and
 // answers. Internal to comm/transport/tcp.
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <string>

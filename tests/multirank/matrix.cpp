@@ -44,7 +44,7 @@ struct Flags {
   comm::Nodes nodes = comm::Nodes::kernel;
   comm::WireKind wire = comm::WireKind::mpi;
   std::vector<int> placement;  // empty: all threads on one node
-  size_t progress = 0;
+  int progress = 0;
   bool check = false;
 };
 
@@ -107,7 +107,7 @@ Flags parse(int count, char** words) {
     } else if (flag == "--only") {
       flags.only = value;
     } else if (flag == "--progress") {
-      flags.progress = number<size_t>(value);
+      flags.progress = number<int>(value);
     } else if (flag == "--placement") {
       for_each_item(value,
                     [&](std::string_view item) { flags.placement.push_back(number<int>(item)); });
@@ -140,8 +140,7 @@ std::vector<MatrixCase> chosen(const Flags& flags, const MatrixAxes& axes) {
 }
 
 void configure(comm::Communicator& c, const Flags& flags) {
-  const std::vector<int> processors(flags.progress, comm::Progress::kNoCore);
-  if (flags.progress > 0) c.set_progress(std::make_shared<comm::Progress>(processors));
+  if (flags.progress > 0) c.set_progress(std::make_shared<comm::Progress>(flags.progress));
   if (flags.check) c.set_check();
 }
 

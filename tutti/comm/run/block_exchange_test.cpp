@@ -70,8 +70,7 @@ TEST(BlockExchange, EveryRankHasCountsOfItsOwnEachTime) {
 TEST(BlockExchange, ManyInFlightMayBeWaitedForInAnyOrder) {
   for (const int threads : {0, 2})
     run_ranks(3, [threads](Communicator& c) {
-      const std::vector<int> anywhere(static_cast<size_t>(threads), Progress::kNoCore);
-      c.set_progress(std::make_shared<Progress>(anywhere));
+      c.set_progress(std::make_shared<Progress>(threads));
       std::vector<Round> rounds;
       for (int round = 0; round < 12; ++round) {
         rounds.emplace_back(c, round);

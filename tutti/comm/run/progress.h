@@ -29,6 +29,9 @@ class Progress {
   /// core with others, so it polls only about ten thousand times a second; better than polling by
   /// the owner when kernels are long. Throws DeviceError when a thread cannot be bound.
   explicit Progress(std::span<const int> processors = {});
+  /// With threads of kNoCore.
+  explicit Progress(int threads)
+      : Progress(std::vector<int>(static_cast<size_t>(threads), kNoCore)) {}
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 

@@ -12,10 +12,10 @@
 namespace tutti::comm {
 namespace {
 
-const std::vector<int> kNoCores(3, Progress::kNoCore);
-
-std::shared_ptr<Progress> progress_with(int threads) {
-  return std::make_shared<Progress>(std::span(kNoCores).first(static_cast<size_t>(threads)));
+std::unique_ptr<Communicator> single_with(int threads) {
+  auto c = make_single_communicator();
+  c->set_progress(std::make_shared<Progress>(threads));
+  return c;
 }
 
 // An operation of one rank that is complete when `body` returns true.
@@ -70,8 +70,7 @@ TEST(Progress, WithoutThreadsPollingMovesTheMostUrgentFirst) {
 // test() is a load then: completion shows that a thread was at work.
 TEST(Progress, AThreadFinishesWhatNobodyPolls) {
   for (const int threads : {1, 2}) {
-    const auto c = make_single_communicator();
-    c->set_progress(progress_with(threads));
+    const auto c = single_with(threads);
     int left = 0;
     Scripted operation(*c, [&] { return --left == 0; });
     for (int run = 0; run < 5; ++run) {
@@ -87,8 +86,7 @@ TEST(Progress, AThreadFinishesWhatNobodyPolls) {
 }
 
 TEST(Progress, OneThreadAtATimeIsInsideAnOperation) {
-  const auto c = make_single_communicator();
-  c->set_progress(progress_with(3));
+  const auto c = single_with(3);
   std::vector<std::unique_ptr<Scripted>> operations;
   std::vector<int> left(8, 0);
   for (int& n : left)
@@ -108,8 +106,7 @@ TEST(Progress, OneThreadAtATimeIsInsideAnOperation) {
 
 TEST(Progress, WhatGoesWrongIsSaidByTheOperationItself) {
   for (const int threads : {0, 1, 2}) {
-    const auto c = make_single_communicator();
-    c->set_progress(progress_with(threads));
+    const auto c = single_with(threads);
     Scripted broken(*c, []() -> bool { throw CommError("no route"); });
     Scripted sound(*c, [] { return true; });
     broken.start();
@@ -137,8 +134,7 @@ TEST(Progress, WhatCannotBeginIsNotWaitedFor) {
     }
   };
   for (const int threads : {0, 1}) {
-    const auto c = make_single_communicator();
-    c->set_progress(progress_with(threads));
+    const auto c = single_with(threads);
     Unable operation(*c);
     EXPECT_THROW(operation.start(), CommError);
     EXPECT_THROW(operation.wait_for(0.5), CommError);
@@ -147,8 +143,7 @@ TEST(Progress, WhatCannotBeginIsNotWaitedFor) {
 
 TEST(Progress, AWaitOnAThreadTimesOut) {
   for (const int threads : {0, 1}) {
-    const auto c = make_single_communicator();
-    c->set_progress(progress_with(threads));
+    const auto c = single_with(threads);
     c->set_timeout(patience(0.1));
     Scripted never(*c, [] { return false; });
     never.start();
@@ -159,8 +154,7 @@ TEST(Progress, AWaitOnAThreadTimesOut) {
 
 TEST(Progress, OperationsMayBeDestroyedInFlight) {
   for (const int threads : {0, 1, 2}) {
-    const auto c = make_single_communicator();
-    c->set_progress(progress_with(threads));
+    const auto c = single_with(threads);
     for (int run = 0; run < 50; ++run) {
       std::atomic<int> looks = 0;  // destroyed after this run
       std::vector<std::unique_ptr<Scripted>> operations;
@@ -192,7 +186,7 @@ TEST(Progress, NothingMayBeInFlightWhenItChanges) {
   const auto c = make_single_communicator();
   Scripted operation(*c, [] { return false; });
   operation.start();
-  EXPECT_THROW(c->set_progress(progress_with(1)), InternalError);
+  EXPECT_THROW(c->set_progress(std::make_shared<Progress>(1)), InternalError);
 }
 
 }  // namespace

@@ -54,8 +54,7 @@ TEST(StagedOperation, EachStageStandsOnTheOneBefore) {
 // The owner makes no call between start() and the last stage.
 TEST(StagedOperation, ThreadsMoveEveryStage) {
   run_ranks(3, [](Communicator& c) {
-    const int anywhere = Progress::kNoCore;
-    c.set_progress(std::make_shared<Progress>(std::span(&anywhere, 1)));
+    c.set_progress(std::make_shared<Progress>(1));
     TwoSums sums(c);
     sums.start();
     while (sums.works() < 3) std::this_thread::yield();

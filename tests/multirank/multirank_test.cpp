@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "tests/multirank/faults.h"
-#include "tests/multirank/speed.h"
 #include "tutti/base/error.h"
 #include "tutti/base/numeric/rng.h"
 #include "tutti/base/patience.h"
@@ -91,7 +90,7 @@ void check_collectives(comm::Communicator& c) {
 void check_refusal(comm::Communicator& c) {
   bool refused = false;
   try {
-    c.set_progress(std::make_shared<comm::Progress>(std::vector<int>{comm::Progress::kNoCore}));
+    c.set_progress(std::make_shared<comm::Progress>(1));
   } catch (const CommError& error) {
     refused = true;
     require(std::string(error.what()).find("MPI_THREAD_MULTIPLE") != std::string::npos,
@@ -153,8 +152,6 @@ int run(const std::string& name, comm::Communicator& c) {
       c.barrier();
   } else if (name == "funneled") {
     check_refusal(c);
-  } else if (name == "speed") {
-    measure_speed(c);
   } else if (cause_fault(name, c)) {
     std::printf("rank %d: %s is over\n", c.rank(), name.c_str());
   } else {
@@ -171,15 +168,14 @@ int main(int count, char** arguments) {
   tutti::comm::end_with_launcher();
   const std::string name = count > 1 ? arguments[1] : "";
   const std::string transport = count < 3 ? "shm" : arguments[2];
-  const std::vector<int> progress(count > 3 ? std::stoul(arguments[3]) : 0,
-                                  tutti::comm::Progress::kNoCore);
+  const int progress = count > 3 ? std::stoi(arguments[3]) : 0;
   try {
     using Threads = tutti::comm::MpiSession::Threads;
     const bool one_stays_away = name == "no_start";
     if (one_stays_away && tutti::comm::detect_launcher(std::getenv).rank == 1)
       sleep_patiently(kHangSeconds);
-    tutti::comm::MpiSession session(progress.empty() ? Threads::funneled : Threads::multiple,
-                                    nullptr, nullptr, one_stays_away ? patience(2) : 0);
+    tutti::comm::MpiSession session(progress == 0 ? Threads::funneled : Threads::multiple, nullptr,
+                                    nullptr, one_stays_away ? patience(2) : 0);
     const auto communicator = session.communicator(
         {.shared_memory = transport == "shm",
          .timeout = kHangSeconds,

@@ -18,11 +18,6 @@ const std::array<const Algorithm*, 9> kOrder{
     &pairwise,    &recursive_doubling, &recursive_halving, &ring, &binomial,
     &double_tree, &two_level,          &ring_2d,           &bruck};
 
-bool needs_parts(Collective kind) {
-  return kind == Collective::reduce_scatter || kind == Collective::allgather ||
-         kind == Collective::gather || kind == Collective::scatter;
-}
-
 // Returns the ranks that count_busiest() counts.
 std::vector<int> unlike_ranks(const Task& task) {
   constexpr int kAll = 64;
@@ -97,7 +92,7 @@ void check_task(const Task& task) {
   if (task.root < 0 || task.root >= task.ranks)
     fail(fmt::format("root {} of {} ranks", task.root, task.ranks));
   const auto n = static_cast<size_t>(task.ranks);
-  if (needs_parts(task.kind) || !task.parts.empty()) {
+  if (has_parts(task.kind) || !task.parts.empty()) {
     if (task.parts.size() != n)
       fail(fmt::format("{} parts for {} ranks", task.parts.size(), task.ranks));
     size_t end = 0;

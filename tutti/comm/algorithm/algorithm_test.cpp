@@ -9,11 +9,6 @@
 namespace tutti::comm {
 namespace {
 
-void check(const Algorithm& algorithm, const Case& c) {
-  const std::string wrong = play(algorithm, c);
-  ASSERT_TRUE(wrong.empty()) << wrong;
-}
-
 class EveryAlgorithm : public testing::TestWithParam<const Algorithm*> {};
 
 TEST_P(EveryAlgorithm, DoesWhatItSays) {
@@ -22,11 +17,11 @@ TEST_P(EveryAlgorithm, DoesWhatItSays) {
       for (const size_t count : {0, 1, 3, 509})
         for (const int root : {0, ranks / 2, ranks - 1})
           for (const bool equal : {false, true})
-            check(*GetParam(), {.kind = Collective(kind),
-                                .ranks = ranks,
-                                .count = count,
-                                .root = root,
-                                .equal = equal});
+            expect_right(*GetParam(), {.kind = Collective(kind),
+                                       .ranks = ranks,
+                                       .count = count,
+                                       .root = root,
+                                       .equal = equal});
 }
 
 TEST_P(EveryAlgorithm, WideAndMeanAndInPlace) {
@@ -37,19 +32,19 @@ TEST_P(EveryAlgorithm, WideAndMeanAndInPlace) {
         for (const bool mean : {false, true})
           for (const bool in_place : {false, true})
             if (!in_place || kind == Collective::allreduce)
-              check(*GetParam(), {.kind = kind,
-                                  .ranks = ranks,
-                                  .count = 301,
-                                  .root = ranks - 1,
-                                  .in_place = in_place,
-                                  .wide = wide,
-                                  .mean = mean});
+              expect_right(*GetParam(), {.kind = kind,
+                                         .ranks = ranks,
+                                         .count = 301,
+                                         .root = ranks - 1,
+                                         .in_place = in_place,
+                                         .wide = wide,
+                                         .mean = mean});
 }
 
 // Large enough for several segments in the double tree.
 TEST_P(EveryAlgorithm, LargeVectors) {
   for (const int ranks : {2, 3, 4, 7, 8})
-    check(*GetParam(), {.kind = Collective::allreduce, .ranks = ranks, .count = 100003});
+    expect_right(*GetParam(), {.kind = Collective::allreduce, .ranks = ranks, .count = 100003});
 }
 
 // Compares the formula with the schedules: the most that any rank does.
@@ -74,9 +69,7 @@ TEST_P(EveryAlgorithm, CostsWhatItsFormulaSays) {
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, EveryAlgorithm,
                          testing::ValuesIn(algorithms().begin(), algorithms().end()),
-                         [](const testing::TestParamInfo<const Algorithm*>& info) {
-                           return std::string(info.param->name);
-                         });
+                         name_of_instance);
 
 TEST(Algorithms, EveryCollectiveHasOne) {
   for (int kind = 0; kind < kCollectives; ++kind) {

@@ -59,8 +59,8 @@ void reduce(ScheduleBuilder& builder, const Task& task) {
     const Block arriving = leaf ? staging(place) : accumulator(place);
     // Only the root has an output.
     if (sum.count() == 0)
-      sum = task.rank == task.root ? builder.sum_of(task.count)
-                                   : accumulator(builder.take_accumulator(task.count));
+      sum = task.rank == task.root ? builder.sum_for(output(all))
+                                   : builder.accumulator_for(task.count);
     builder.round();
     builder.receive(giver, arriving);
     builder.reduce(sum, known, arriving);
@@ -102,7 +102,7 @@ class LongBuffer {
     Slice needed = task.part();
     if (!steps.empty() && steps.back().lower == task.rank) needed = steps.back().block;
     begin_ = needed.begin;
-    base_ = staging(builder.take_staging(needed.count));
+    base_ = builder.staging_for(needed.count);
   }
   Block at(Slice slice) const { return within(base_, {slice.begin - begin_, slice.count}); }
 

@@ -41,10 +41,7 @@ Schedule bruck_schedule(const Task& task) {
   const auto area_of = [&](int number) {
     return builder.take_staging(static_cast<size_t>(number) * block);
   };
-  const auto at = [&](const std::vector<Slice>& all, int rank) {
-    return all[static_cast<size_t>(rank)];
-  };
-  builder.copy(output(at(task.receives, task.rank)), input(at(task.sends, task.rank)));
+  builder.copy(output(task.received_from(task.rank)), input(task.sent_to(task.rank)));
   const Slice kept = area_of(n), arriving = area_of(n / 2),
               leaving[2] = {area_of(n / 2), area_of(n / 2)};
   const auto given = [&](int begin, int number) {
@@ -70,7 +67,7 @@ Schedule bruck_schedule(const Task& task) {
     for_each_run(n, hop, [&](int begin, int end) {
       // Blocks of the first run have no higher bits: they have arrived.
       for (int i = begin; begin == hop && i < end; ++i)
-        builder.copy(output(at(task.receives, (task.rank - i + n) % n)),
+        builder.copy(output(task.received_from((task.rank - i + n) % n)),
                      blocks(arriving, i - begin, 1));
       if (begin > hop)
         builder.copy(blocks(kept, begin, end - begin), blocks(arriving, unpacked, end - begin));

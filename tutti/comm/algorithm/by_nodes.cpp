@@ -104,7 +104,7 @@ class NodeReduction {
     for (const Addend& addend : addends_)
       copies.push_back(addend.rank == task_.rank
                            ? Copy::of_input(task_, addend.number)
-                           : Copy(staging(builder_.take_staging(total_size(work_))), work_));
+                           : Copy(builder_.staging_for(total_size(work_)), work_));
     at_.for_each_local_peer([&](size_t p) {
       const int peer = at_.local[p];
       for (size_t i = 0; i < addends_.size(); ++i)
@@ -129,22 +129,21 @@ class NodeReduction {
   void add_between(Block to) {
     const Slice mine = task_.part();
     at_.for_each_served([&](int peer, size_t) {
-      for (const Copy& sum : added_)
-        builder_.send(peer, sum.at(task_.parts[static_cast<size_t>(peer)]));
+      for (const Copy& sum : added_) builder_.send(peer, sum.at(task_.part(peer)));
     });
     std::vector<TreeLeaf> leaves;
     for (size_t i = 0; i < sums_.size(); ++i) leaves.push_back({sums_[i].node, added_[i].at(mine)});
     at_.for_each_worker([&](int node, int worker) {
       for (const NodeSum& sum : sums_of(task_, table_, node, ordered_)) {
         // A single addend travels as it is.
-        const Block arriving = sum.single ? staging(builder_.take_staging(mine.count))
-                                          : accumulator(builder_.take_accumulator(mine.count));
+        const Block arriving =
+            sum.single ? builder_.staging_for(mine.count) : builder_.accumulator_for(mine.count);
         builder_.receive(worker, arriving);
         leaves.push_back({sum.node, arriving});
       }
     });
     std::ranges::sort(leaves, {}, [](const TreeLeaf& leaf) { return leaf.node.lo; });
-    const Block sum = task_.wide ? accumulator(builder_.take_accumulator(mine.count)) : to;
+    const Block sum = builder_.sum_for(to);
     add_tree(builder_, leaves, sum);
     builder_.finish(to, sum);
   }
@@ -153,8 +152,8 @@ class NodeReduction {
   Copy add(const NodeSum& sum, std::span<const Copy> copies, size_t first) {
     if (sum.single && addends_[first].rank == task_.rank) return copies[0];
     // Copied, so that a peer's memory is not needed any more when the round ends.
-    const Block base = sum.single ? staging(builder_.take_staging(total_size(work_)))
-                                  : accumulator(builder_.take_accumulator(total_size(work_)));
+    const Block base = sum.single ? builder_.staging_for(total_size(work_))
+                                  : builder_.accumulator_for(total_size(work_));
     const Copy added(base, work_);
     for (const Slice& slice : work_) {
       std::vector<TreeLeaf> leaves;
@@ -192,7 +191,7 @@ void reduce_by_nodes(ScheduleBuilder& builder, const Task& task, const NodeTable
 void gather_by_nodes(ScheduleBuilder& builder, const Task& task, const NodeTable& table,
                      Block mine) {
   const NodePlace at(task, table, task.parts);
-  const auto part = [&](int rank) { return output(task.parts[static_cast<size_t>(rank)]); };
+  const auto part = [&](int rank) { return output(task.part(rank)); };
   at.for_each_worker([&](int, int worker) { builder.send(worker, mine); });
   at.for_each_served([&](int peer, size_t) { builder.receive(peer, part(peer)); });
   if (!task.shared_output) {
@@ -216,8 +215,8 @@ void exchange_by_nodes(ScheduleBuilder& builder, const Task& task, const NodeTab
   const NodePlace at(task, table, task.sends);
   const std::vector<int>& served = at.dealt[at.place];
   const size_t locals = at.local.size(), block = task.sends[0].count;
-  const auto send = [&](int rank) { return input(task.sends[static_cast<size_t>(rank)]); };
-  const auto receive = [&](int rank) { return output(task.receives[static_cast<size_t>(rank)]); };
+  const auto send = [&](int rank) { return input(task.sent_to(rank)); };
+  const auto receive = [&](int rank) { return output(task.received_from(rank)); };
 
   // Blocks of all ranks of the node for one rank of another: together, in the order of the ranks.
   Slice bundles{};
@@ -249,8 +248,8 @@ void exchange_by_nodes(ScheduleBuilder& builder, const Task& task, const NodeTab
   at.for_each_worker([&](int node, int worker) {
     const std::span<const int> there = table.ranks_of(node);
     if (table.contiguous(node)) {
-      const Slice first = task.receives[static_cast<size_t>(there.front())];
-      return builder.receive(worker, output({first.begin, there.size() * block}));
+      const size_t first = task.received_from(there.front()).begin;
+      return builder.receive(worker, output({first, there.size() * block}));
     }
     const Slice bundle = builder.take_staging(there.size() * block);
     builder.receive(worker, staging(bundle));

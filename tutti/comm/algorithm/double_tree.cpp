@@ -107,7 +107,7 @@ class DoubleTree {
     std::ranges::sort(events_, [](const Event& a, const Event& b) {
       return std::pair(a.time, a.order) < std::pair(b.time, b.order);
     });
-    sum_ = builder.sum_of(task_.count);
+    sum_ = builder.sum_for(output(all));
     for (Slice& slice : arrivals_) slice = builder.take_staging(widest());
     for (Slice& slice : sums_) slice = builder.take_accumulator(widest());
     for (size_t i = 0; i < events_.size();) {

@@ -159,7 +159,7 @@ Slice Holders::held(size_t column, int i) const {
 void deal_out(ScheduleBuilder& builder, const Task& task, const Holders& holders, Slice have,
               Block sum) {
   const Slice mine = task.part();
-  const Block done = task.wide ? staging(builder.take_staging(have.count)) : sum;
+  const Block done = task.wide ? builder.staging_for(have.count) : sum;
   builder.finish(done, sum);
   const auto at = [&](Slice slice) {
     return within(done, {slice.begin - have.begin, slice.count});

@@ -10,16 +10,6 @@
 namespace tutti::comm {
 namespace {
 
-Task along(Collective kind, int rank, int ranks, size_t count) {
-  Task task;
-  task.kind = kind;
-  task.rank = rank;
-  task.ranks = ranks;
-  task.count = count;
-  task.parts = balanced_parts(count, ranks);
-  return task;
-}
-
 Block shifted(Space space, Slice area, Block block) {
   return {space, {area.begin + block.slice.begin, block.slice.count}};
 }
@@ -38,14 +28,14 @@ Holders holders_of(const Task& task, const GridPlace& at, RankAt rank_at) {
 }
 
 Task along_column_of(const GridPlace& at, Collective kind, size_t count) {
-  return along(kind, at.row, static_cast<int>(at.column_ranks.size()), count);
+  return balanced_task(kind, at.row, static_cast<int>(at.column_ranks.size()), count);
 }
 
 // Adds up this rank's slice along the row, into `piece`.
 void add_in_row(ScheduleBuilder& builder, const Task& task, const GridPlace& at,
                 const Algorithm& along_row, Block piece) {
-  Task scatter = along(Collective::reduce_scatter, at.column, static_cast<int>(at.row_ranks.size()),
-                       task.count);
+  Task scatter = balanced_task(Collective::reduce_scatter, at.column,
+                               static_cast<int>(at.row_ranks.size()), task.count);
   scatter.wide = task.wide;
   const Schedule schedule = along_row.schedule(scatter);
   const Slice arriving = builder.take_staging(schedule.staging),
@@ -79,8 +69,8 @@ void add_in_column(ScheduleBuilder& builder, const GridPlace& at, Block piece,
 // slices.
 void share_in_row(ScheduleBuilder& builder, const Task& task, const GridPlace& at,
                   const Algorithm& along_row) {
-  Task gather =
-      along(Collective::allgather, at.column, static_cast<int>(at.row_ranks.size()), task.count);
+  Task gather = balanced_task(Collective::allgather, at.column,
+                              static_cast<int>(at.row_ranks.size()), task.count);
   gather.shared_output = task.shared_output;
   const Slice mine = gather.part();
   const Schedule schedule = along_row.schedule(gather);
@@ -94,7 +84,7 @@ void share_in_row(ScheduleBuilder& builder, const Task& task, const GridPlace& a
 // keeps the larger half each time. Where not all rows hold a slice in the end, those that do have
 // taken as much again from the others.
 Steps steps_of_scatter(const Task& task, int columns, const Algorithm& along_row) {
-  const Task in_row = along(Collective::reduce_scatter, 0, columns, task.count);
+  const Task in_row = balanced_task(Collective::reduce_scatter, 0, columns, task.count);
   const auto rows = static_cast<unsigned>(task.ranks / columns);
   size_t held = std::ranges::max(in_row.parts, {}, &Slice::count).count, taken = 0;
   for (unsigned k = std::bit_floor(rows); k > 1; k /= 2) taken += held = held - held / 2;
@@ -124,7 +114,7 @@ Schedule allreduce_in_rows(const Task& task, const GridPlace& at, std::string_vi
                            const Algorithm& along_row, const Algorithm& along_column) {
   ScheduleBuilder builder(task, std::string(name));
   const Slice mine = slices_of(task, at)[static_cast<size_t>(at.column)];
-  const Block piece = task.wide ? accumulator(builder.take_accumulator(mine.count)) : output(mine);
+  const Block piece = builder.sum_for(output(mine));
   add_in_row(builder, task, at, along_row, piece);
   add_in_column(builder, at, piece,
                 along_column.schedule(along_column_of(at, Collective::allreduce, mine.count)));
@@ -139,7 +129,7 @@ Schedule reduce_scatter_in_rows(const Task& task, const GridPlace& at, std::stri
   const Holders holders = holders_of(task, at, std::move(rank_at));
   const auto column = static_cast<size_t>(at.column);
   const Slice mine = holders.columns[column];
-  const Block piece = accumulator(builder.take_accumulator(mine.count));
+  const Block piece = builder.accumulator_for(mine.count);
   add_in_row(builder, task, at, along_row, piece);
 
   const Task up = along_column_of(at, Collective::reduce_scatter, mine.count);
@@ -172,11 +162,11 @@ Schedule allgather_in_rows(const Task& task, const GridPlace& at, std::string_vi
 Steps steps_in_rows(const Task& task, int columns, const Algorithm& along_row,
                     const Algorithm& along_column) {
   if (task.kind != Collective::allreduce) return steps_of_scatter(task, columns, along_row);
-  const Task scatter = along(Collective::reduce_scatter, 0, columns, task.count);
+  const Task scatter = balanced_task(Collective::reduce_scatter, 0, columns, task.count);
   const Steps first = along_row.steps(scatter);
   const Steps second = along_column.steps(
-      along(Collective::allreduce, 0, task.ranks / columns, scatter.parts.back().count));
-  const Steps third = along_row.steps(along(Collective::allgather, 0, columns, task.count));
+      balanced_task(Collective::allreduce, 0, task.ranks / columns, scatter.parts.back().count));
+  const Steps third = along_row.steps(balanced_task(Collective::allgather, 0, columns, task.count));
   // A row of one rank exchanges nothing.
   const double in_row = columns == 1 ? 0 : first.rounds + third.rounds;
   return {in_row + second.rounds, first.moved + second.moved + third.moved,

@@ -39,17 +39,16 @@ void reduce_parts(ScheduleBuilder& builder, const Task& task, Block to) {
     for (const Range node : parts_of(task, p)) {
       auto& theirs = of_rank[static_cast<size_t>(p)];
       theirs.push_back({node, p == task.rank ? part_of_input(task, theirs.size(), mine)
-                                             : staging(builder.take_staging(mine.count))});
+                                             : builder.staging_for(mine.count)});
     }
   for_each_peer(task, [&](int peer) {
     for (const TreeLeaf& leaf : of_rank[static_cast<size_t>(peer)])
       builder.receive(peer, leaf.block);
-    for (size_t i = 0; i < parts; ++i)
-      builder.send(peer, part_of_input(task, i, task.parts[static_cast<size_t>(peer)]));
+    for (size_t i = 0; i < parts; ++i) builder.send(peer, part_of_input(task, i, task.part(peer)));
   });
   std::vector<TreeLeaf> leaves;
   for (const auto& theirs : of_rank) leaves.insert(leaves.end(), theirs.begin(), theirs.end());
-  const Block sum = task.wide ? accumulator(builder.take_accumulator(mine.count)) : to;
+  const Block sum = builder.sum_for(to);
   add_tree(builder, leaves, sum);
   builder.finish(to, sum);
 }
@@ -58,7 +57,7 @@ void share_parts(ScheduleBuilder& builder, const Task& task, Block mine) {
   if (task.shared_output)
     return for_each_peer(task, [&](int peer) { builder.await(peer), builder.signal(peer); });
   for_each_peer(task, [&](int peer) {
-    builder.receive(peer, output(task.parts[static_cast<size_t>(peer)]));
+    builder.receive(peer, output(task.part(peer)));
     builder.send(peer, mine);
   });
   builder.copy(output(task.part()), mine);
@@ -67,27 +66,23 @@ void share_parts(ScheduleBuilder& builder, const Task& task, Block mine) {
 void to_root(ScheduleBuilder& builder, const Task& task) {
   const Block mine = input({0, task.part().count});
   if (task.rank != task.root) return builder.send(task.root, mine);
-  for_each_peer(task, [&](int peer) {
-    builder.receive(peer, output(task.parts[static_cast<size_t>(peer)]));
-  });
+  for_each_peer(task, [&](int peer) { builder.receive(peer, output(task.part(peer))); });
   builder.copy(output(task.part()), mine);
 }
 
 void from_root(ScheduleBuilder& builder, const Task& task) {
   const Block mine = output({0, task.part().count});
   if (task.rank != task.root) return builder.receive(task.root, mine);
-  for_each_peer(
-      task, [&](int peer) { builder.send(peer, input(task.parts[static_cast<size_t>(peer)])); });
+  for_each_peer(task, [&](int peer) { builder.send(peer, input(task.part(peer))); });
   builder.copy(mine, input(task.part()));
 }
 
 void to_all(ScheduleBuilder& builder, const Task& task) {
   for_each_peer(task, [&](int peer) {
-    builder.receive(peer, output(task.receives[static_cast<size_t>(peer)]));
-    builder.send(peer, input(task.sends[static_cast<size_t>(peer)]));
+    builder.receive(peer, output(task.received_from(peer)));
+    builder.send(peer, input(task.sent_to(peer)));
   });
-  builder.copy(output(task.receives[static_cast<size_t>(task.rank)]),
-               input(task.sends[static_cast<size_t>(task.rank)]));
+  builder.copy(output(task.received_from(task.rank)), input(task.sent_to(task.rank)));
 }
 
 Schedule pairwise_schedule(const Task& task) {

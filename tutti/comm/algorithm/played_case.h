@@ -3,6 +3,7 @@
 // for tests.
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <bit>
@@ -12,9 +13,22 @@
 
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/algorithm/play.h"
+#include "tutti/comm/run/collective.h"
 #include "tutti/comm/schedule/tree.h"
 
 namespace tutti::comm {
+
+/// Gives part p p+1 shares.
+inline std::vector<Slice> uneven_parts(size_t count, int ranks) {
+  std::vector<Slice> parts;
+  const auto n = static_cast<size_t>(ranks);
+  for (size_t p = 0, begin = 0; p < n; ++p) {
+    const size_t end = count * (p + 1) * (p + 2) / (n * (n + 1));
+    parts.push_back({begin, end - begin});
+    begin = end;
+  }
+  return parts;
+}
 
 struct Case {
   Collective kind = Collective::barrier;
@@ -25,7 +39,7 @@ struct Case {
   bool wide = false;
   bool mean = false;
   bool ordered = false;
-  bool equal = false;  ///< parts and blocks, as balanced_parts(); otherwise part p has p+1 shares
+  bool equal = false;  ///< parts and blocks, as balanced_parts(); otherwise uneven_parts()
   bool shared_output = false;
   std::vector<int> node_of = {};
   std::vector<int> first = {};  ///< as Leaves::first
@@ -40,13 +54,7 @@ struct Case {
     task.kind = kind, task.rank = rank, task.ranks = ranks, task.root = root, task.count = count;
     task.wide = wide, task.mean = mean, task.ordered = ordered, task.node_of = node_of;
     task.shared_output = shared_output, task.leaves = leaves();
-    const auto n = static_cast<size_t>(ranks);
-    if (equal) task.parts = balanced_parts(count, ranks);
-    for (size_t p = 0, begin = 0; p < n && !equal; ++p) {
-      const size_t end = count * (p + 1) * (p + 2) / (n * (n + 1));
-      task.parts.push_back({begin, end - begin});
-      begin = end;
-    }
+    task.parts = equal ? balanced_parts(count, ranks) : uneven_parts(count, ranks);
     if (kind != Collective::all_to_all) return task;
     size_t sent = 0, received = 0;
     for (int q = 0; q < ranks; ++q) {
@@ -103,24 +111,11 @@ class CaseAnswer {
   float value(int rank, size_t i) const { return value(Range{rank, rank + 1}, i); }
 
   Board board(int rank) const {
-    const Task& task = tasks_[static_cast<size_t>(rank)];
-    const bool root = rank == c_.root;
+    const Extent extent = extent_of(task(rank));
     Board board;
     board.wide = c_.wide, board.in_place = c_.in_place;
-    size_t in = c_.count, out = c_.count;
-    switch (c_.kind) {
-      case Collective::barrier: in = out = 0; break;
-      case Collective::broadcast: in = root ? in : 0; break;
-      case Collective::reduce: out = root ? out : 0; break;
-      case Collective::allreduce: break;
-      case Collective::reduce_scatter: out = task.part().count; break;
-      case Collective::allgather: in = task.part().count; break;
-      case Collective::gather: in = task.part().count, out = root ? out : 0; break;
-      case Collective::scatter: in = root ? in : 0, out = task.part().count; break;
-      case Collective::all_to_all: in = end_of(task.sends), out = end_of(task.receives); break;
-    }
-    board.output.assign(out, std::nanf(""));
-    for (size_t i = 0; i < in; ++i) board.input.push_back(value(rank, i));
+    board.output.assign(extent.output, std::nanf(""));
+    for (size_t i = 0; i < extent.input; ++i) board.input.push_back(value(rank, i));
     if (!c_.first.empty()) {
       const std::vector<Range> parts = parts_of(rank);
       board.input.assign((parts.size() - 1) * leaves_.stride + c_.count, std::nanf(""));
@@ -134,7 +129,7 @@ class CaseAnswer {
 
   /// Returns the first difference; empty when all is right.
   std::string compare(int rank, const std::vector<float>& output) const {
-    const Task& task = tasks_[static_cast<size_t>(rank)];
+    const Task& task = this->task(rank);
     const Slice mine = task.parts.empty() ? Slice{} : task.part();
     std::string wrong;
     const auto same = [&](size_t i, float want) {
@@ -159,7 +154,7 @@ class CaseAnswer {
       case Collective::gather:
       case Collective::allgather:
         for (int p = 0; p < c_.ranks && !without; ++p) {
-          const Slice part = task.parts[static_cast<size_t>(p)];
+          const Slice part = task.part(p);
           for (size_t i = 0; i < part.count; ++i) same(part.begin + i, value(p, i));
         }
         break;
@@ -168,8 +163,7 @@ class CaseAnswer {
         break;
       case Collective::all_to_all:
         for (int p = 0; p < c_.ranks; ++p) {
-          const Slice sent = tasks_[static_cast<size_t>(p)].sends[static_cast<size_t>(rank)];
-          const Slice got = task.receives[static_cast<size_t>(p)];
+          const Slice sent = this->task(p).sent_to(rank), got = task.received_from(p);
           for (size_t i = 0; i < got.count; ++i) same(got.begin + i, value(p, sent.begin + i));
         }
     }
@@ -177,9 +171,6 @@ class CaseAnswer {
   }
 
  private:
-  static size_t end_of(const std::vector<Slice>& slices) {
-    return slices.empty() ? 0 : slices.back().end();
-  }
   Range everything() const { return {0, c_.first.empty() ? c_.ranks : leaves_.replicas}; }
   std::vector<Range> parts_of(int rank) const {
     const auto p = static_cast<size_t>(rank);
@@ -239,6 +230,15 @@ inline std::string play(const Algorithm& algorithm, const Case& c) {
   if (wrong.empty() && reduces(c.kind) && algorithm.reproducible(task))
     wrong = play(algorithm, c, false);
   return wrong;
+}
+
+inline void expect_right(const Algorithm& algorithm, const Case& c) {
+  const std::string wrong = play(algorithm, c);
+  ASSERT_TRUE(wrong.empty()) << wrong;
+}
+
+inline std::string name_of_instance(const testing::TestParamInfo<const Algorithm*>& info) {
+  return std::string(info.param->name);
 }
 
 }  // namespace tutti::comm

@@ -24,7 +24,7 @@ bool is_leaf(Range node) { return node.size() == 1; }
 
 void allreduce(ScheduleBuilder& builder, const Task& task) {
   const Slice all{0, task.count};
-  const Block sum = task.ranks > 1 ? builder.sum_of(task.count) : output(all);
+  const Block sum = task.ranks > 1 ? builder.sum_for(output(all)) : output(all);
   Slice arriving_sum{}, arriving_leaf{};
   Block known = input(all);
   for (const Merge& merge : merges_of(task.rank, task.ranks)) {

@@ -33,8 +33,7 @@ Schedule recursive_halving_schedule(const Task& task) {
       .columns = {all}, .ranks = task.ranks, .rank = [](size_t, int i) { return i; }};
   const Slice have = holders.held(0, task.rank);
   const bool scatter = task.kind == Collective::reduce_scatter;
-  const Block sum =
-      scatter ? accumulator(builder.take_accumulator(task.count)) : builder.sum_of(task.count);
+  const Block sum = scatter ? builder.accumulator_for(task.count) : builder.sum_for(output(all));
   add_up(builder, task, sum);
   if (scatter) {
     deal_out(builder, task, holders, have, within(sum, have));

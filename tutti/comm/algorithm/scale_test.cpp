@@ -45,9 +45,7 @@ TEST_P(AlgorithmAtScale, IsRight) {
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, AlgorithmAtScale,
                          testing::ValuesIn(algorithms().begin(), algorithms().end()),
-                         [](const testing::TestParamInfo<const Algorithm*>& info) {
-                           return std::string(info.param->name);
-                         });
+                         name_of_instance);
 
 TEST(TwoLevelAtScale, IsRight) {
   for (const int size : {3, 8, 56})
@@ -73,6 +71,14 @@ struct LinkLoad {
   double out = 0, in = 0;         // elements of the node
 };
 
+// Expects at most so many elements each way, and messages of a rank.
+void expect_at_most(const LinkLoad& load, double elements, double messages) {
+  EXPECT_LE(load.out, elements);
+  EXPECT_LE(load.in, elements);
+  EXPECT_LE(double(load.sent), messages);
+  EXPECT_LE(double(load.received), messages);
+}
+
 LinkLoad load_of(const Algorithm& algorithm, Task task, int node) {
   const NodeTable table(task);
   LinkLoad load;
@@ -96,11 +102,8 @@ struct Job {
   int ranks, size;
   int nodes() const { return (ranks + size - 1) / size; }
   Task task(Collective kind, bool ordered) const {
-    Task task;
-    task.kind = kind, task.ranks = ranks, task.ordered = ordered;
-    task.count = static_cast<size_t>(ranks) * 16;
-    task.parts = balanced_parts(task.count, ranks);
-    task.node_of = nodes_of_size(ranks, size);
+    Task task = balanced_task(kind, 0, ranks, static_cast<size_t>(ranks) * 16);
+    task.ordered = ordered, task.node_of = nodes_of_size(ranks, size);
     if (kind == Collective::all_to_all)
       task.sends = task.receives = task.parts, task.equal_blocks = true;
     return task;
@@ -142,10 +145,7 @@ TEST(TwoLevelAtScale, LoadsANodesLinkOnce) {
           if (in_rows(table, ordered && reduces(kind))) {
             EXPECT_LE(load.rounds, log2_up(table.nodes()) + 2);
             const double halves = table.size(node) * log2_up(table.nodes());  // rounded
-            EXPECT_LE(load.out, whole + own + halves);
-            EXPECT_LE(load.in, whole + own + halves);
-            EXPECT_LE(double(load.sent), 2 * log2_up(table.nodes()) + 4);
-            EXPECT_LE(double(load.received), 2 * log2_up(table.nodes()) + 4);
+            expect_at_most(load, whole + own + halves, 2 * log2_up(table.nodes()) + 4);
             continue;
           }
           const double sums = reduces(kind) && ordered && job.size > 1 ? 2 * log2_up(job.size) : 1;
@@ -178,10 +178,7 @@ TEST(TwoLevelAtScale, ManyEqualNodesSendTheVectorOnceInFewMessages) {
           const double own = static_cast<double>(task.count) / job.nodes();
           const double least = static_cast<double>(task.count) - own;
           const double halves = job.size * log2_up(job.nodes());  // rounded
-          EXPECT_LE(load.out, least + 2 * own + halves);
-          EXPECT_LE(load.in, least + 2 * own + halves);
-          EXPECT_LE(double(load.sent), 2 * log2_up(job.nodes()) + 4);
-          EXPECT_LE(double(load.received), 2 * log2_up(job.nodes()) + 4);
+          expect_at_most(load, least + 2 * own + halves, 2 * log2_up(job.nodes()) + 4);
         }
 }
 
@@ -195,12 +192,9 @@ TEST(TwoLevelAtScale, AllreduceSendsAFewTimesTheVectorInFewMessages) {
                                table.nodes()));
       const double whole = static_cast<double>(task.count);
       EXPECT_LE(load.rounds, 2 * log2_up(table.nodes()) + 4);
-      EXPECT_LE(load.out, 3 * whole);
-      EXPECT_LE(load.in, 3 * whole);
       const double direct = 2 * (std::ceil(double(job.ranks) / table.size(node)) + 1);
       const double most = table.equal() && table.nodes() > 16 ? 4 * log2_up(table.nodes()) : direct;
-      EXPECT_LE(double(load.sent), most);
-      EXPECT_LE(double(load.received), most);
+      expect_at_most(load, 3 * whole, most);
     }
 }
 

@@ -24,7 +24,7 @@ class TreeAdder {
         std::ranges::lower_bound(leaves_, node.lo, {}, [](const TreeLeaf& l) { return l.node.lo; });
     if (leaf != leaves_.end() && leaf->node == node) return leaf->block;
     while (static_cast<int>(slots_.size()) <= slot)
-      slots_.push_back(accumulator(builder_.take_accumulator(like.count())));
+      slots_.push_back(builder_.accumulator_for(like.count()));
     const Block to = slots_[static_cast<size_t>(slot)];
     ++depth_;
     add(node, to);
@@ -61,8 +61,8 @@ TreePartners partners_of(const Merge& merge, int rank) {
 }
 
 Slice joint_part(const Task& task, Range ranks) {
-  const Slice first = task.parts[static_cast<size_t>(ranks.lo)];
-  return {first.begin, task.parts[static_cast<size_t>(ranks.hi) - 1].end() - first.begin};
+  const size_t begin = task.part(ranks.lo).begin;
+  return {begin, task.part(ranks.hi - 1).end() - begin};
 }
 
 void add_tree(ScheduleBuilder& builder, const std::vector<TreeLeaf>& leaves, Block to) {

@@ -54,11 +54,6 @@ Case case_of(Collective kind, const NodeOf& node_of, size_t count) {
       .kind = kind, .ranks = static_cast<int>(node_of.size()), .count = count, .node_of = node_of};
 }
 
-void expect_right(const Algorithm& algorithm, const Case& c) {
-  const std::string wrong = play(algorithm, c);
-  ASSERT_TRUE(wrong.empty()) << wrong;
-}
-
 TEST(TwoLevel, AnyNodesAndCounts) {
   for (const NodeOf& nodes : placements())
     for (const Collective kind : {Collective::allreduce, Collective::reduce_scatter,

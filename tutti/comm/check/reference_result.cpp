@@ -15,19 +15,12 @@ namespace {
 
 constexpr size_t kAnswerBlock = 512;
 
-template <class T>
+// Halves are made from floats.
+template <class T, class From = double>
 void write(const double* from, size_t count, std::byte* to) {
   for (size_t i = 0; i < count; ++i) {
-    const T value = static_cast<T>(from[i]);
+    const T value = static_cast<T>(static_cast<From>(from[i]));
     std::memcpy(to + i * sizeof(T), &value, sizeof(T));
-  }
-}
-
-template <class Half>
-void write_half(const double* from, size_t count, std::byte* to) {
-  for (size_t i = 0; i < count; ++i) {
-    const Half value(static_cast<float>(from[i]));
-    std::memcpy(to + i * sizeof(Half), &value, sizeof(Half));
   }
 }
 
@@ -49,11 +42,6 @@ uint32_t mixed(uint32_t x) {
   x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
   x = (x ^ (x >> 13)) * 0xC2B2AE35u;
   return x ^ (x >> 16);
-}
-
-bool whole(Element element) {
-  return element == Element::i8 || element == Element::i32 || element == Element::byte ||
-         element == Element::i64 || element == Element::u8;
 }
 
 }  // namespace
@@ -97,8 +85,8 @@ void ReferenceResult::store(const double* from, size_t count, std::byte* to) con
   switch (element_) {
     case Element::f32: return write<float>(from, count, to);
     case Element::f64: return write<double>(from, count, to);
-    case Element::bf16: return write_half<bf16>(from, count, to);
-    case Element::f16: return write_half<fp16>(from, count, to);
+    case Element::bf16: return write<bf16, float>(from, count, to);
+    case Element::f16: return write<fp16, float>(from, count, to);
     case Element::i8:
     case Element::byte: return write<int8_t>(from, count, to);
     case Element::i32: return write<int32_t>(from, count, to);
@@ -133,7 +121,7 @@ void ReferenceResult::reduced(Slice elements, double* to) const {
   if (element_ == Element::i32) wrap<int32_t>(to, elements.count);
   if (op_ != ReduceOp::mean) return;
   for (size_t i = 0; i < elements.count; ++i)
-    to[i] = whole(element_) ? std::trunc(to[i] / task_.ranks) : to[i] / task_.ranks;
+    to[i] = is_whole(element_) ? std::trunc(to[i] / task_.ranks) : to[i] / task_.ranks;
 }
 
 // Computes a vector in which parts[p] holds rank p's values from begins[p] on.

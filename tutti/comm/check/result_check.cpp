@@ -31,12 +31,7 @@ Slice result_of(const Task& task) {
 // Makes a collective of the check's own, which is never checked by another one.
 std::unique_ptr<ScheduleRun> run_of(Communicator& communicator, Collective kind, size_t count,
                                     const Operands& operands) {
-  Task task;
-  task.kind = kind;
-  task.rank = communicator.rank();
-  task.ranks = communicator.size();
-  task.count = count;
-  task.parts = balanced_parts(count, task.ranks);
+  Task task = balanced_task(kind, communicator.rank(), communicator.size(), count);
   if (kind == Collective::allgather)
     for (size_t p = 0; p < task.parts.size(); ++p)
       task.parts[p] = {p * (count / task.parts.size()), count / task.parts.size()};

@@ -14,9 +14,8 @@ std::vector<MeasuredSchedules> measure_on(const NetworkCost& network, int ranks,
     for (const Collective kind : {Collective::allreduce, Collective::allgather,
                                   Collective::reduce_scatter, Collective::broadcast})
       for (const size_t count : {size_t{64}, size_t{4096}, size_t{1} << 20}) {
-        Task task;
-        task.kind = kind, task.ranks = ranks, task.count = count, task.node_of = node_of;
-        task.parts = balanced_parts(count, ranks);
+        Task task = balanced_task(kind, 0, ranks, count);
+        task.node_of = node_of;
         if (!refusal_of(*algorithm, task).empty()) continue;
         MeasuredSchedules m;
         for (task.rank = 0; task.rank < ranks; ++task.rank)

@@ -16,9 +16,8 @@ constexpr NetworkCost kFlat{{kLatency, kPerByte}, {kLatency, kPerByte}, kPerRedu
 double priced(const Algorithm& algorithm, Collective kind, int ranks, size_t count,
               const NetworkCost& network = kFlat, const std::vector<int>& node_of = {}) {
   std::vector<Schedule> schedules;
-  Task task;
-  task.kind = kind, task.ranks = ranks, task.count = count, task.node_of = node_of;
-  task.parts = balanced_parts(count, ranks);
+  Task task = balanced_task(kind, 0, ranks, count);
+  task.node_of = node_of;
   for (task.rank = 0; task.rank < ranks; ++task.rank)
     schedules.push_back(make_schedule(algorithm, task));
   return price(schedules, network, node_of, 4, 4);
@@ -85,8 +84,7 @@ TEST(Cost, OnlyRanksOfDifferentNodesTalkOverTheNetwork) {
 }
 
 TEST(Cost, SchedulesThatDoNotFit) {
-  Task task;
-  task.kind = Collective::allreduce, task.ranks = 2, task.count = 64;
+  const Task task{.kind = Collective::allreduce, .ranks = 2, .count = 64};
   std::vector<Schedule> schedules{make_schedule(ring, task), Schedule{}};
   EXPECT_THROW(price(schedules, kFlat, {}, 4, 4), CommError);
 }

@@ -7,6 +7,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/patience.h"
+#include "tutti/comm/algorithm/played_case.h"
 #include "tutti/comm/check/reference_result.h"
 #include "tutti/comm/run/collective.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
@@ -15,18 +16,9 @@
 namespace tutti::comm {
 namespace {
 
-Task task_of(const Communicator& c, const CollectiveSpec& spec) {
-  Task task;
-  task.kind = spec.kind, task.rank = c.rank(), task.ranks = c.size(), task.root = spec.root,
-  task.count = spec.count;
-  task.parts = spec.parts;
-  task.sends = spec.sends, task.receives = spec.receives;
-  return task;
-}
-
 // Plans one collective on one rank, runs it three times on new values, counts wrong elements.
 size_t wrong_elements(Communicator& c, CollectiveSpec spec) {
-  const Task task = task_of(c, spec);
+  const Task task = c.planner().task_of(spec);
   const Extent extent = extent_of(task);
   std::vector<std::byte> input(extent.input * size_of(spec.element) + 64),
       output(extent.output * size_of(spec.element) + 64);
@@ -44,22 +36,6 @@ size_t wrong_elements(Communicator& c, CollectiveSpec spec) {
       wrong += output[i] == std::byte{0x7F} ? 0 : 1;
   }
   return wrong;
-}
-
-std::vector<Slice> uneven_parts(size_t count, int ranks) {
-  std::vector<Slice> parts;
-  const auto n = static_cast<size_t>(ranks);
-  for (size_t p = 0, begin = 0; p < n; ++p) {
-    const size_t end = count * (p + 1) * (p + 2) / (n * (n + 1));
-    parts.push_back({begin, end - begin});
-    begin = end;
-  }
-  return parts;
-}
-
-bool dealt(Collective kind) {
-  return kind == Collective::reduce_scatter || kind == Collective::allgather ||
-         kind == Collective::gather || kind == Collective::scatter;
 }
 
 // The link is busy with later chunks while the first one's round is not complete: 2.5 s of work,
@@ -85,7 +61,7 @@ TEST(Collective, ATimeOutSeesAllChunksUnderWay) {
 void expect_pieces(Communicator& c, CollectiveSpec spec, size_t on_its_own) {
   spec.count = (size_t{5} << 18) + 3;
   spec.reproducible = true;
-  if (dealt(spec.kind)) spec.parts = uneven_parts(spec.count, c.size());
+  if (has_parts(spec.kind)) spec.parts = uneven_parts(spec.count, c.size());
   const auto expect = [&](size_t chunks, const char* why) {
     std::vector<std::byte> input(spec.count * sizeof(float)), output(spec.count * sizeof(float));
     CollectiveSpec given = spec;
@@ -99,7 +75,7 @@ void expect_pieces(Communicator& c, CollectiveSpec spec, size_t on_its_own) {
   spec.chunk = spec.count / 3;
   expect(4, "in pieces");
   spec.chunk = 0, spec.count = 1000, spec.parts.clear();
-  if (dealt(spec.kind)) spec.parts = uneven_parts(spec.count, c.size());
+  if (has_parts(spec.kind)) spec.parts = uneven_parts(spec.count, c.size());
   expect(1, "short");
 }
 

@@ -134,8 +134,8 @@ std::string Planner::unequal_blocks(const Task& task, const std::string& what) {
     uint64_t sent = 0, received = 0;
   } mine;
   for (int p = 0; p < communicator_.size(); ++p) {
-    mine.sent += mark(communicator_.rank(), p, task.sends[static_cast<size_t>(p)].count);
-    mine.received += mark(p, communicator_.rank(), task.receives[static_cast<size_t>(p)].count);
+    mine.sent += mark(communicator_.rank(), p, task.sent_to(p).count);
+    mine.received += mark(p, communicator_.rank(), task.received_from(p).count);
   }
   const Marks sum = communicator_.combine_value(mine, [](Marks& all, const Marks& theirs) {
     all.sent += theirs.sent;
@@ -160,26 +160,21 @@ std::string Planner::unequal_blocks(const Task& task, const std::string& what) {
 }
 
 Task Planner::task_of(const CollectiveSpec& spec) const {
-  Task task;
-  task.kind = spec.kind;
-  task.rank = communicator_.rank();
-  task.ranks = communicator_.size();
-  task.root = spec.root;
-  task.count = spec.count;
-  task.parts = spec.parts;
-  task.sends = spec.sends;
-  task.receives = spec.receives;
-  task.wide = accumulator_of(spec.element, spec.op) != spec.element;
-  task.mean = spec.op == ReduceOp::mean;
+  Task task{.kind = spec.kind,
+            .rank = communicator_.rank(),
+            .ranks = communicator_.size(),
+            .root = spec.root,
+            .count = spec.count,
+            .parts = spec.parts,
+            .sends = spec.sends,
+            .receives = spec.receives,
+            .wide = accumulator_of(spec.element, spec.op) != spec.element,
+            .mean = spec.op == ReduceOp::mean};
   if (!spec.leaves.one_a_rank()) task.leaves = spec.leaves;
   task.shared_output = spec.shared_output;
-  if (task.parts.empty()) {
-    const bool dealt = spec.kind == Collective::reduce_scatter ||
-                       spec.kind == Collective::allgather || spec.kind == Collective::gather ||
-                       spec.kind == Collective::scatter;
-    task.parts = dealt ? equal_parts(spec.count, communicator_.size(), spec.kind)
-                       : balanced_parts(spec.count, communicator_.size());
-  }
+  if (task.parts.empty())
+    task.parts = has_parts(spec.kind) ? equal_parts(spec.count, communicator_.size(), spec.kind)
+                                      : balanced_parts(spec.count, communicator_.size());
   task.equal_blocks =
       spec.kind == Collective::all_to_all && spec.sends.empty() && spec.receives.empty();
   if (task.equal_blocks)

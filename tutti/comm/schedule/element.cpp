@@ -26,14 +26,18 @@ constexpr std::array<std::string_view, kElements> kElementNames{"f32", "f64",  "
 constexpr std::array<std::string_view, kReduceOps> kOpNames{"sum", "min", "max", "mean", "product"};
 constexpr size_t kWideBlock = 1024;  // floats: the widened values stay in the L1 cache
 
+template <class T>
+T* as(Run run) {
+  return reinterpret_cast<T*>(run.data);
+}
+
 template <class T, size_t N>
 T named(const std::array<std::string_view, N>& names, std::string_view name, const char* what) {
-  std::string known;
-  for (size_t i = 0; i < N; ++i) {
-    if (names[i] == name) return static_cast<T>(i);
-    known += fmt::format("{}{}", i == 0 ? "" : ", ", names[i]);
-  }
-  throw ConfigError(fmt::format("no {} is called '{}'; there are {}", what, name, known));
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end())
+    throw ConfigError(
+        fmt::format("no {} is called '{}'; there are {}", what, name, fmt::join(names, ", ")));
+  return static_cast<T>(found - names.begin());
 }
 
 // The minimum and maximum of IEEE 754-2019: a NaN propagates, and -0 is less than +0. The one NaN
@@ -117,19 +121,16 @@ void combine_floats(ReduceOp op, float* to, const float* a, const float* b, size
 template <class T>
 void combine_wrapping(ReduceOp op, Run to, Run a, Run b, size_t n) {
   if (op == ReduceOp::min || op == ReduceOp::max)
-    return combine_plain(op, reinterpret_cast<T*>(to.data), reinterpret_cast<T*>(a.data),
-                         reinterpret_cast<T*>(b.data), n);
+    return combine_plain(op, as<T>(to), as<T>(a), as<T>(b), n);
   using Unsigned = std::make_unsigned_t<T>;
-  combine_plain(op, reinterpret_cast<Unsigned*>(to.data), reinterpret_cast<Unsigned*>(a.data),
-                reinterpret_cast<Unsigned*>(b.data), n);
+  combine_plain(op, as<Unsigned>(to), as<Unsigned>(a), as<Unsigned>(b), n);
 }
 
 // Divides by the number of ranks, which every type but the 8-bit ones can hold.
 template <class T>
 void divide_whole(Run to, Run a, double divisor, size_t n) {
   const auto by = static_cast<int64_t>(divisor);
-  for (size_t i = 0; i < n; ++i)
-    reinterpret_cast<T*>(to.data)[i] = static_cast<T>(reinterpret_cast<T*>(a.data)[i] / by);
+  for (size_t i = 0; i < n; ++i) as<T>(to)[i] = static_cast<T>(as<T>(a)[i] / by);
 }
 
 template <class Half>
@@ -159,11 +160,11 @@ void in_blocks(Run to, Run a, Run b, size_t count, Body body) {
   for (size_t i = 0; i < count; i += kWideBlock) {
     const size_t n = std::min(kWideBlock, count - i);
     const auto view = [&](Run run, float* room) {
-      if (!is_half(run.type)) return reinterpret_cast<float*>(run.data) + i;
+      if (!is_half(run.type)) return as<float>(run) + i;
       widen(run.data + 2 * i, run.type, room, n);
       return room;
     };
-    float* const out = is_half(to.type) ? wide_to : reinterpret_cast<float*>(to.data) + i;
+    float* const out = is_half(to.type) ? wide_to : as<float>(to) + i;
     body(out, view(a, wide_a), b.data == nullptr ? nullptr : view(b, wide_b), n);
     if (is_half(to.type)) narrow(out, to.type, to.data + 2 * i, n);
   }
@@ -202,9 +203,7 @@ void convert(Run to, Run a, size_t count) {
 void combine(ReduceOp op, Run to, Run a, Run b, size_t count, size_t whole) {
   switch (to.type) {
     case Element::f64:
-      return combine_plain(op, reinterpret_cast<double*>(to.data),
-                           reinterpret_cast<double*>(a.data), reinterpret_cast<double*>(b.data),
-                           count);
+      return combine_plain(op, as<double>(to), as<double>(a), as<double>(b), count);
     case Element::i8: return combine_wrapping<int8_t>(op, to, a, b, count);
     case Element::u8: return combine_wrapping<uint8_t>(op, to, a, b, count);
     case Element::i32: return combine_wrapping<int32_t>(op, to, a, b, count);
@@ -212,9 +211,7 @@ void combine(ReduceOp op, Run to, Run a, Run b, size_t count, size_t whole) {
     case Element::byte: throw InternalError("bytes cannot be reduced");
     default:
       if (!is_half(to.type) && !is_half(a.type) && !is_half(b.type))
-        return combine_floats(op, reinterpret_cast<float*>(to.data),
-                              reinterpret_cast<float*>(a.data), reinterpret_cast<float*>(b.data),
-                              count, whole);
+        return combine_floats(op, as<float>(to), as<float>(a), as<float>(b), count, whole);
       in_blocks(to, a, b, count, [op](float* out, const float* x, const float* y, size_t n) {
         combine_plain(op, out, x, y, n);
       });
@@ -224,8 +221,7 @@ void combine(ReduceOp op, Run to, Run a, Run b, size_t count, size_t whole) {
 void divide(Run to, Run a, double divisor, size_t count) {
   switch (to.type) {
     case Element::f64:
-      for (size_t i = 0; i < count; ++i)
-        reinterpret_cast<double*>(to.data)[i] = reinterpret_cast<double*>(a.data)[i] / divisor;
+      for (size_t i = 0; i < count; ++i) as<double>(to)[i] = as<double>(a)[i] / divisor;
       return;
     case Element::i8: return divide_whole<int8_t>(to, a, divisor, count);
     case Element::u8: return divide_whole<uint8_t>(to, a, divisor, count);

@@ -19,6 +19,11 @@ std::string_view name_of(ReduceOp op);
 Element element_named(std::string_view name);
 ReduceOp reduce_op_named(std::string_view name);
 
+/// Returns whether the elements are whole numbers, or bytes.
+inline bool is_whole(Element element) {
+  return element == Element::i8 || element == Element::u8 || element == Element::i32 ||
+         element == Element::i64 || element == Element::byte;
+}
 /// Returns false for bytes: they can be moved, not reduced.
 inline bool has_arithmetic(Element element) { return element != Element::byte; }
 /// Returns the type in which sums and products are taken: f32 for 16-bit floats, otherwise the type

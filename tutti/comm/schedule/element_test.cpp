@@ -10,15 +10,18 @@
 namespace tutti::comm {
 namespace {
 
+template <class T>
+Run run_of(T* values, Element type) {
+  return {reinterpret_cast<std::byte*>(values), type};
+}
+
 // Large sums are written around the cache, except beginnings and ends that do not fill a vector.
 TEST(Combine, LargeSumsAreThoseOfSmallOnes) {
   constexpr size_t kCount = (size_t{2} << 20) + 1000;
   std::vector<float> a(kCount + 32), b(kCount + 32), to(kCount + 32);
   for (size_t i = 0; i < a.size(); ++i)
     a[i] = static_cast<float>(i % 1000) * 0.37f, b[i] = static_cast<float>(i % 777) * -1.9f;
-  const auto run = [](float* at) -> comm::Run {
-    return comm::Run{reinterpret_cast<std::byte*>(at), Element::f32};
-  };
+  const auto run = [](float* at) { return run_of(at, Element::f32); };
   for (const size_t shift : {0u, 1u, 7u, 15u}) {
     std::fill(to.begin(), to.end(), 5.f);
     const size_t count = kCount + shift - 3;
@@ -40,21 +43,26 @@ uint64_t bits_of(T value) {
   return bits;
 }
 
-// Every pair of special values in both orders, often enough that vector code does it.
+// All pairs of some values, often enough that vector code takes them.
+template <class T>
+struct Pairs {
+  explicit Pairs(const std::vector<T>& values) {
+    for (int repeat = 0; repeat < 5; ++repeat)
+      for (const T x : values)
+        for (const T y : values) a.push_back(x), b.push_back(y);
+  }
+  std::vector<T> a, b;
+};
+
+// Every pair of special values in both orders.
 template <class T>
 void check_order(Element type) {
   const T nan = std::numeric_limits<T>::quiet_NaN(), inf = std::numeric_limits<T>::infinity();
   const T other_nan = std::copysign(nan, T{-1});
-  const std::vector<T> values{nan, other_nan, -inf, T{-1}, T{-0.0}, T{0.0}, T{1}, inf};
-  std::vector<T> a, b;
-  for (int repeat = 0; repeat < 5; ++repeat)
-    for (const T x : values)
-      for (const T y : values) a.push_back(x), b.push_back(y);
+  auto [a, b] = Pairs<T>({nan, other_nan, -inf, T{-1}, T{-0.0}, T{0.0}, T{1}, inf});
   for (const ReduceOp op : {ReduceOp::min, ReduceOp::max}) {
     std::vector<T> one(a.size()), other(a.size());
-    const auto run = [&](std::vector<T>& v) {
-      return Run{reinterpret_cast<std::byte*>(v.data()), type};
-    };
+    const auto run = [&](std::vector<T>& v) { return run_of(v.data(), type); };
     combine(op, run(one), run(a), run(b), a.size());
     combine(op, run(other), run(b), run(a), a.size());
     for (size_t i = 0; i < a.size(); ++i) {
@@ -77,22 +85,10 @@ TEST(Combine, MinAndMaxDoNotDependOnTheOrderOfTheirOperands) {
 // Every value that matters against every other one, in plain arithmetic of 128 bits.
 template <class T>
 void check_whole(Element type) {
-  const std::vector<T> values{std::numeric_limits<T>::min(),
-                              std::numeric_limits<T>::max(),
-                              T(-1),
-                              T(-2),
-                              T(0),
-                              T(1),
-                              T(3),
-                              T(100),
-                              T(-77)};
-  std::vector<T> a, b;
-  for (int repeat = 0; repeat < 5; ++repeat)
-    for (const T x : values)
-      for (const T y : values) a.push_back(x), b.push_back(y);
-  const auto run = [&](std::vector<T>& v) {
-    return Run{reinterpret_cast<std::byte*>(v.data()), type};
-  };
+  using Limits = std::numeric_limits<T>;
+  auto [a, b] =
+      Pairs<T>({Limits::min(), Limits::max(), T(-1), T(-2), T(0), T(1), T(3), T(100), T(-77)});
+  const auto run = [&](std::vector<T>& v) { return run_of(v.data(), type); };
   std::vector<T> to(a.size());
   __extension__ using Wide = __int128;
   for (int op = 0; op < kReduceOps; ++op) {
@@ -123,12 +119,12 @@ TEST(Combine, WholeNumbersWrapAround) {
 TEST(Combine, ProductsOfRealNumbers) {
   std::vector<float> a{1.5f, -2.f, 0.f}, b{3.f, 0.25f, -1.f}, to(3);
   std::vector<double> c{1.5, -2, 1e200}, d{3, 0.25, 1e200}, into(3);
-  const auto run = [](auto& v, Element type) {
-    return comm::Run{reinterpret_cast<std::byte*>(v.data()), type};
+  const auto multiply = [](auto& product, auto& x, auto& y, Element type) {
+    combine(ReduceOp::product, run_of(product.data(), type), run_of(x.data(), type),
+            run_of(y.data(), type), 3);
   };
-  combine(ReduceOp::product, run(to, Element::f32), run(a, Element::f32), run(b, Element::f32), 3);
-  combine(ReduceOp::product, run(into, Element::f64), run(c, Element::f64), run(d, Element::f64),
-          3);
+  multiply(to, a, b, Element::f32);
+  multiply(into, c, d, Element::f64);
   EXPECT_EQ(to, (std::vector<float>{4.5f, -0.5f, -0.f}));
   EXPECT_EQ(into, (std::vector<double>{4.5, -0.5, std::numeric_limits<double>::infinity()}));
   for (const Element half : {Element::bf16, Element::f16}) {  // computed in f32, and rounded once

@@ -46,6 +46,11 @@ bool reduces(Collective kind) {
          kind == Collective::reduce_scatter;
 }
 
+bool has_parts(Collective kind) {
+  return kind == Collective::reduce_scatter || kind == Collective::allgather ||
+         kind == Collective::gather || kind == Collective::scatter;
+}
+
 std::vector<Slice> balanced_parts(size_t count, int parts) {
   std::vector<Slice> all;
   const size_t lines = (count + kLine - 1) / kLine;
@@ -70,6 +75,14 @@ bool Leaves::one_a_rank() const {
   for (size_t p = 0; p + 1 < first.size(); ++p)
     if (static_cast<unsigned>(first[p + 1] - first[p]) != size) return false;
   return std::has_single_bit(size);
+}
+
+Task balanced_task(Collective kind, int rank, int ranks, size_t count) {
+  return {.kind = kind,
+          .rank = rank,
+          .ranks = ranks,
+          .count = count,
+          .parts = balanced_parts(count, ranks)};
 }
 
 bool needs_all(const Task& task) {
@@ -173,10 +186,6 @@ Slice ScheduleBuilder::take_accumulator(size_t count) {
   const Slice slice{schedule_.accumulator, count};
   schedule_.accumulator += (count + kLine - 1) / kLine * kLine;
   return slice;
-}
-
-Block ScheduleBuilder::sum_of(size_t count) {
-  return wide_ ? accumulator(take_accumulator(count)) : output({0, count});
 }
 
 void ScheduleBuilder::append(const Schedule& part, const std::vector<int>& ranks,

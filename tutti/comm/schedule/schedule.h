@@ -43,6 +43,8 @@ inline constexpr int kCollectives = 9;
 std::string_view name_of(Collective kind);
 /// Returns whether the collective adds (or compares) elements, rather than only moving them.
 bool reduces(Collective kind);
+/// Returns whether each rank gives or gets its own part of the long vector, and no more.
+bool has_parts(Collective kind);
 
 /// Elements [begin, begin + count) of a buffer.
 struct Slice {
@@ -61,8 +63,8 @@ std::vector<Slice> balanced_parts(size_t count, int parts);
 /// that range, its "parts". They lie in its input one after another, each `count` elements,
 /// `stride` elements apart.
 struct Leaves {
-  int replicas = 0;        ///< 0: not used; a rank is a leaf
-  std::vector<int> first;  ///< ranks + 1 entries
+  int replicas = 0;             ///< 0: not used; a rank is a leaf
+  std::vector<int> first = {};  ///< ranks + 1 entries
   size_t stride = 0;
   /// Returns whether the tree over the parts is the tree over the ranks: each rank gives one part,
   /// and all have one size. Then any algorithm does it.
@@ -90,15 +92,15 @@ struct Task {
   int ranks = 1;
   int root = 0;
   size_t count = 0;
-  std::vector<Slice> parts;  ///< one for each rank, in rank order, without gaps; allreduce: may be
-                             ///< empty, then balanced
+  std::vector<Slice> parts = {};  ///< one for each rank, in rank order, without gaps; allreduce:
+                                  ///< may be empty, then balanced
   bool gaps = false;  ///< reduce_scatter, allgather: parts need not touch, nor reach to the end:
                       ///< this is a piece of a larger task. Only some algorithms do it
-  std::vector<Slice> sends, receives;  ///< all_to_all only
+  std::vector<Slice> sends = {}, receives = {};  ///< all_to_all only
   bool wide = false;     ///< the accumulator is a wider type: sums may not be kept in the output
   bool mean = false;     ///< the sum is divided by the number of ranks (or whatever the executor
                          ///< divides by) at the end
-  Leaves leaves;         ///< reduce_scatter, allreduce
+  Leaves leaves = {};    ///< reduce_scatter, allreduce
   bool ordered = false;  ///< sums must be taken in the order of comm/schedule/tree.h, over the
                          ///< ranks or over the replicas of `leaves`
   bool equal_blocks = false;  ///< all_to_all: sends and receives of every rank are `ranks` blocks,
@@ -109,10 +111,16 @@ struct Task {
   bool shared_output = false;
   /// The node of each rank, numbered from 0 in the order in which they first appear. Empty: not
   /// known, or all on one node.
-  std::vector<int> node_of;
+  std::vector<int> node_of = {};
 
-  Slice part() const { return parts[static_cast<size_t>(rank)]; }
+  Slice part() const { return part(rank); }
+  Slice part(int p) const { return parts[static_cast<size_t>(p)]; }
+  Slice sent_to(int q) const { return sends[static_cast<size_t>(q)]; }
+  Slice received_from(int q) const { return receives[static_cast<size_t>(q)]; }
 };
+
+/// Returns a task with balanced parts.
+Task balanced_task(Collective kind, int rank, int ranks, size_t count);
 
 /// Returns whether the task's rank needs data from every other rank: then it cannot complete the
 /// task before every other has begun it.
@@ -199,9 +207,11 @@ class ScheduleBuilder {
 
   Slice take_staging(size_t count);
   Slice take_accumulator(size_t count);
-  /// Returns where sums of the whole vector may be kept: the output, or an accumulator of `count`
-  /// elements when that is a wider type.
-  Block sum_of(size_t count);
+  Block staging_for(size_t count) { return staging(take_staging(count)); }
+  Block accumulator_for(size_t count) { return accumulator(take_accumulator(count)); }
+  /// Returns where the sum that ends in `to` may be kept: there, or in an accumulator when that is
+  /// a wider type.
+  Block sum_for(Block to) { return wide_ ? accumulator_for(to.count()) : to; }
 
   /// Appends the rounds of a schedule among some of the ranks: its rank r is `ranks[r]` here, and
   /// map() translates its blocks. Its memory is the caller's: map() gives staging and accumulators

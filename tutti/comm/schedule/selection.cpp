@@ -71,11 +71,7 @@ std::string no_use(const Algorithm& algorithm, Collective kind, size_t most_rank
   const size_t most = most_ranks == 0 ? kEnough : std::min(most_ranks, kEnough);
   bool keeps_order = false;
   for (size_t ranks = std::min<size_t>(most, 3); ranks <= most; ++ranks) {
-    Task task;
-    task.kind = kind;
-    task.ranks = static_cast<int>(ranks);
-    task.count = kCount;
-    task.parts = balanced_parts(kCount, task.ranks);
+    Task task = balanced_task(kind, 0, static_cast<int>(ranks), kCount);
     if (kind == Collective::all_to_all) task.sends = task.receives = task.parts;
     task.equal_blocks = kind == Collective::all_to_all;
     task.ordered = ordered.value_or(false);

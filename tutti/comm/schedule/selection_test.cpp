@@ -10,12 +10,8 @@ namespace tutti::comm {
 namespace {
 
 Task allreduce(int ranks, size_t count, std::vector<int> node_of = {}) {
-  Task task;
-  task.kind = Collective::allreduce;
-  task.ranks = ranks;
-  task.count = count;
-  task.node_of = std::move(node_of);
-  return task;
+  return {
+      .kind = Collective::allreduce, .ranks = ranks, .count = count, .node_of = std::move(node_of)};
 }
 
 Task ordered(Task task) {

@@ -12,7 +12,6 @@
 #include "tutti/base/error.h"
 #include "tutti/comm/communicator.h"
 #include "tutti/comm/transport/routed_channel.h"
-#include "tutti/comm/transport/shm/shared_channel.h"
 
 namespace tutti::comm {
 namespace {
@@ -111,16 +110,10 @@ class OneOfMany final : public Communicator {
       for (const auto* items : {&round.receives, &round.sends})
         for (const auto& item : *items)
           ++(neighbours().index(item.peer) >= 0 ? demand_.inside : demand_.between);
-    const int number = numbers.take();
-    const auto near = [&](std::vector<RoundOfMessages> some) {
-      return std::make_unique<SharedChannel>(*this, neighbours(), mailboxes_, std::move(some),
-                                             number);
-    };
-    const auto far = [](std::vector<RoundOfMessages>) {
+    const auto far = [](std::vector<RoundOfMessages>, int) {
       return std::make_unique<CountedChannel>();
     };
-    return std::make_unique<RoutedChannel>(neighbours(), std::move(rounds), numbers, number, near,
-                                           far);
+    return std::make_unique<RoutedChannel>(*this, mailboxes_, far, std::move(rounds), numbers);
   }
 
  private:
@@ -136,9 +129,7 @@ CollectiveSpec spec_of(Collective kind, int ranks, size_t count, bool reproducib
                    ? (count + static_cast<size_t>(ranks) - 1) / static_cast<size_t>(ranks) *
                          static_cast<size_t>(ranks)
                    : count;
-  if (kind == Collective::reduce_scatter || kind == Collective::allgather ||
-      kind == Collective::gather || kind == Collective::scatter)
-    spec.parts = balanced_parts(count, ranks);
+  if (has_parts(kind)) spec.parts = balanced_parts(count, ranks);
   return spec;
 }
 

@@ -15,7 +15,6 @@
 #include "tutti/base/error.h"
 #include "tutti/base/process_state.h"
 #include "tutti/comm/transport/routed_channel.h"
-#include "tutti/comm/transport/shm/shared_channel.h"
 
 namespace tutti::comm {
 namespace {
@@ -178,16 +177,10 @@ void ProcessCommunicator::abort(int code, const std::string& message) {
 
 std::unique_ptr<Channel> ProcessCommunicator::make_channel(std::vector<RoundOfMessages> rounds,
                                                            ChannelNumbers& numbers) {
-  const int number = numbers.take();
-  const auto near = [&](std::vector<RoundOfMessages> some) {
-    return std::make_unique<SharedChannel>(*this, neighbours(), mailboxes_, std::move(some),
-                                           number);
-  };
-  const auto far = [&](std::vector<RoundOfMessages> some) {
+  const auto far = [&](std::vector<RoundOfMessages> some, int number) {
     return wire_->channel(*this, std::move(some), number);
   };
-  return std::make_unique<RoutedChannel>(neighbours(), std::move(rounds), numbers, number, near,
-                                         far);
+  return std::make_unique<RoutedChannel>(*this, mailboxes_, far, std::move(rounds), numbers);
 }
 
 void ProcessCommunicator::provide(size_t channels, bool rooms) {

@@ -3,20 +3,26 @@
 #include <algorithm>
 #include <iterator>
 
+#include "tutti/comm/communicator.h"
+#include "tutti/comm/transport/shm/shared_channel.h"
+
 namespace tutti::comm {
 
-RoutedChannel::RoutedChannel(const Neighbours& neighbours, std::vector<RoundOfMessages> rounds,
-                             ChannelNumbers& numbers, int number, const Open& near, const Open& far)
-    : neighbours_(neighbours), numbers_(numbers), number_(number) {
+RoutedChannel::RoutedChannel(const Communicator& communicator,
+                             const std::shared_ptr<Mailboxes>& near, const Open& far,
+                             std::vector<RoundOfMessages> rounds, ChannelNumbers& numbers)
+    : neighbours_(communicator.neighbours()), numbers_(numbers), number_(numbers.take()) {
   Parts parts = parts_of(rounds);
-  if (parts.has_near) near_ = near(std::move(parts.near));
-  if (parts.has_far) far_ = far(std::move(parts.far));
+  if (parts.has_near)
+    near_ = std::make_unique<SharedChannel>(communicator, neighbours_, near, std::move(parts.near),
+                                            number_);
+  if (parts.has_far) far_ = far(std::move(parts.far), number_);
   if (!near_ || !far_) return;
   for (const RoundOfMessages& round : rounds) {
     std::vector<Way>& ways = ways_.emplace_back();
     size_t near_ones = 0, far_ones = 0;
     for (const auto& item : round.receives) {
-      const bool is_near = neighbours.index(item.peer) >= 0;
+      const bool is_near = neighbours_.index(item.peer) >= 0;
       ways.push_back({is_near, is_near ? near_ones++ : far_ones++});
     }
   }

@@ -10,16 +10,19 @@
 #include "tutti/comm/transport/channel.h"
 #include "tutti/comm/transport/channel_numbers.h"
 #include "tutti/comm/transport/neighbours.h"
+#include "tutti/comm/transport/shm/mailboxes.h"
 
 namespace tutti::comm {
 
 class RoutedChannel final : public Channel {
  public:
-  using Open = std::function<std::unique_ptr<Channel>(std::vector<RoundOfMessages>)>;
-  /// `near` opens a channel to neighbours, `far` one to the others; each only where there are
-  /// messages. Takes its number from `numbers`, which outlives it.
-  RoutedChannel(const Neighbours& neighbours, std::vector<RoundOfMessages> rounds,
-                ChannelNumbers& numbers, int number, const Open& near, const Open& far);
+  using Open =
+      std::function<std::unique_ptr<Channel>(std::vector<RoundOfMessages> rounds, int number)>;
+  /// Opens a SharedChannel by `near` to the neighbours of `communicator`, and a channel by `far` to
+  /// the other ranks; each only where there are messages. Takes its number from `numbers`, which
+  /// outlives it.
+  RoutedChannel(const Communicator& communicator, const std::shared_ptr<Mailboxes>& near,
+                const Open& far, std::vector<RoundOfMessages> rounds, ChannelNumbers& numbers);
   ~RoutedChannel() override;
 
   void expect() override;

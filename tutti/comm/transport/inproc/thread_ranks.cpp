@@ -156,16 +156,11 @@ class ThreadCommunicator final : public Communicator {
   }
   std::unique_ptr<Channel> make_channel(std::vector<RoundOfMessages> rounds,
                                         ChannelNumbers& numbers) override {
-    const int number = numbers.take();
-    const auto near = [&](std::vector<RoundOfMessages> some) {
-      return std::make_unique<SharedChannel>(*this, neighbours(), near_, std::move(some), number);
-    };
-    const auto far = [&](std::vector<RoundOfMessages> some) {
+    const auto far = [&](std::vector<RoundOfMessages> some, int number) {
       for (RoundOfMessages& round : some) round.may_borrow = false;
       return std::make_unique<SharedChannel>(*this, *all_, far_, std::move(some), number);
     };
-    return std::make_unique<RoutedChannel>(neighbours(), std::move(rounds), numbers, number, near,
-                                           far);
+    return std::make_unique<RoutedChannel>(*this, near_, far, std::move(rounds), numbers);
   }
   std::unique_ptr<Wire::Messages> messages() override { return world_->office.messages(rank()); }
   std::unique_ptr<Wire::Inbox> inbox(size_t room, int tag) override {

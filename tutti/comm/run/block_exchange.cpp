@@ -17,19 +17,6 @@ namespace {
 // Above the tags of a program's own messages, and below the largest tag that every MPI has.
 constexpr int kBlockTag = MessageSpec::kMostTag + 1;
 
-// Calls body(begin, bytes) for each message of a block; once for an empty block. Because empty
-// blocks travel too, a block where the other rank expects none is found, and no rank gets further
-// ahead of another than one exchange.
-template <class Body>
-void for_each_message(const Slice& block, Body body) {
-  size_t begin = block.begin;
-  do {
-    const size_t bytes = std::min(Wire::kLongestMessage, block.end() - begin);
-    body(begin, bytes);
-    begin += bytes;
-  } while (begin < block.end());
-}
-
 // Calls body for every other rank, beginning with the right neighbour, so that the ranks begin with
 // different peers.
 template <class Body>
@@ -89,15 +76,21 @@ void BlockExchange::begin() {
   step_ = ++communicator().exchanges_;
   messages_ = communicator().messages();
   senders_.clear();
+  // Because empty blocks travel too, a block where the other rank expects none is found, and no
+  // rank gets further ahead of another than one exchange.
   for_each_other_rank(communicator(), [&](int peer) {
-    for_each_message(spec_.receives[static_cast<size_t>(peer)], [&](size_t begin, size_t bytes) {
-      messages_->receive(bytes == 0 ? nullptr : spec_.output + begin, bytes, peer, tag);
+    const Slice& block = spec_.receives[static_cast<size_t>(peer)];
+    Wire::for_each_message(block.count, [&](size_t begin, size_t bytes) {
+      std::byte* const at = bytes == 0 ? nullptr : spec_.output + block.begin + begin;
+      messages_->receive(at, bytes, peer, tag);
       senders_.push_back(peer);
     });
   });
   for_each_other_rank(communicator(), [&](int peer) {
-    for_each_message(spec_.sends[static_cast<size_t>(peer)], [&](size_t begin, size_t bytes) {
-      messages_->send(bytes == 0 ? nullptr : spec_.input + begin, bytes, peer, tag);
+    const Slice& block = spec_.sends[static_cast<size_t>(peer)];
+    Wire::for_each_message(block.count, [&](size_t begin, size_t bytes) {
+      const std::byte* const at = bytes == 0 ? nullptr : spec_.input + block.begin + begin;
+      messages_->send(at, bytes, peer, tag);
     });
   });
   const auto mine = static_cast<size_t>(communicator().rank());

@@ -5,6 +5,7 @@
 // Messages from one rank to another with equal tags arrive in their order. A wire also carries the
 // alarm of a rank that gives up to all ranks of the job.
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -34,19 +35,31 @@ class Wire {
    public:
     virtual ~Messages() = default;
     /// Sends a message; `data` must not change until test() is true.
-    virtual void send(const void* data, size_t bytes, int to, int tag) = 0;
+    void send(const void* data, size_t bytes, int to, int tag) {
+      post_send(data, bytes, to, tag, false);
+    }
     /// Does the same, but is complete only when the receiver has begun to take the message.
-    virtual void send_taken(const void* data, size_t bytes, int to, int tag) = 0;
+    void send_taken(const void* data, size_t bytes, int to, int tag) {
+      post_send(data, bytes, to, tag, true);
+    }
     /// Receives a message. Once it has come, throws CommError if it has any other size.
-    virtual void receive(void* data, size_t bytes, int from, int tag) = 0;
+    void receive(void* data, size_t bytes, int from, int tag) {
+      post_receive(data, bytes, from, tag, true);
+    }
     /// Receives a message of any size up to `room`; arrived() returns its size.
-    virtual void receive_up_to(void* data, size_t room, int from, int tag) = 0;
+    void receive_up_to(void* data, size_t room, int from, int tag) {
+      post_receive(data, room, from, tag, false);
+    }
     /// Returns whether all are complete. Makes progress, never blocks.
     virtual bool test() = 0;
     /// Returns whether message i, in the order of the calls, is complete.
     virtual bool done(size_t i) const = 0;
     /// Returns the bytes of message i, which was received.
     virtual size_t arrived(size_t i) const = 0;
+
+   private:
+    virtual void post_send(const void* data, size_t bytes, int to, int tag, bool until_taken) = 0;
+    virtual void post_receive(void* data, size_t room, int from, int tag, bool exactly) = 0;
   };
   virtual std::unique_ptr<Messages> messages() = 0;
 
@@ -74,6 +87,16 @@ class Wire {
   static int tag_of_user(int tag) { return kControlTags + 2 * tag + 1; }
   /// Bytes of the longest control message. Longer ones are cut in the same way on both sides.
   static constexpr size_t kLongestMessage = size_t{1} << 30;
+  /// Calls body(begin, size) for each message of so many bytes; once for none.
+  template <class Body>
+  static void for_each_message(size_t bytes, Body body) {
+    size_t begin = 0;
+    do {
+      const size_t size = std::min(kLongestMessage, bytes - begin);
+      body(begin, size);
+      begin += size;
+    } while (begin < bytes);
+  }
 
   /// Opens a channel for the messages of a planned operation, apart from those with other numbers.
   /// `communicator` names ranks in errors. Not collective. Throws CommError when there are no more

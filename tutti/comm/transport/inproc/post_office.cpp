@@ -85,27 +85,11 @@ class ThreadMessages final : public Wire::Messages {
         office_.forget(m.address, m.receiver);
     }
   }
-  void send(const void* data, size_t bytes, int to, int tag) override {
-    send_taken(data, bytes, to, tag);
-  }
-  void send_taken(const void* data, size_t bytes, int to, int tag) override {
-    Message& m = messages_.emplace_back(Message{.address = {rank_, to, tag}});
-    m.letter = office_.post(m.address, {static_cast<const std::byte*>(data), bytes});
-  }
-  void receive(void* data, size_t bytes, int from, int tag) override {
-    receive_up_to(data, bytes, from, tag);
-    messages_.back().exact = true;
-  }
-  void receive_up_to(void* data, size_t room, int from, int tag) override {
-    Message& m = messages_.emplace_back(
-        Message{.address = {from, rank_, tag}, .room = {static_cast<std::byte*>(data), room}});
-    m.receiver = office_.expect(m.address);
-  }
   bool test() override {
     bool all = true;
     for (Message& m : messages_) {
       if (!m.done && m.letter) m.done = office_.taken(*m.letter);
-      if (!m.done && !m.letter) receive(m);
+      if (!m.done && !m.letter) take(m);
       all &= m.done;
     }
     return all;
@@ -122,7 +106,18 @@ class ThreadMessages final : public Wire::Messages {
     bool exact = false, done = false;
     size_t arrived = 0;
   };
-  void receive(Message& m) {
+  // Every send is complete only when it is taken.
+  void post_send(const void* data, size_t bytes, int to, int tag, bool) override {
+    Message& m = messages_.emplace_back(Message{.address = {rank_, to, tag}});
+    m.letter = office_.post(m.address, {static_cast<const std::byte*>(data), bytes});
+  }
+  void post_receive(void* data, size_t room, int from, int tag, bool exactly) override {
+    Message& m = messages_.emplace_back(Message{.address = {from, rank_, tag},
+                                                .room = {static_cast<std::byte*>(data), room},
+                                                .exact = exactly});
+    m.receiver = office_.expect(m.address);
+  }
+  void take(Message& m) {
     const auto taken = office_.take(m.address, m.receiver, m.room);
     if (!taken) return;
     if (m.exact && taken->bytes != m.room.size())

@@ -41,6 +41,18 @@ void check_receive(int code, const MPI_Status& status, const std::string& from, 
                   from, room));
 }
 
+int rank_in(MPI_Comm comm) {
+  int rank = 0;
+  MPI_CALL(MPI_Comm_rank(comm, &rank));
+  return rank;
+}
+
+int number_of_ranks(MPI_Comm comm) {
+  int size = 0;
+  MPI_CALL(MPI_Comm_size(comm, &size));
+  return size;
+}
+
 void abort_in_turn(MPI_Comm comm, int code) {
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
@@ -49,33 +61,22 @@ void abort_in_turn(MPI_Comm comm, int code) {
   MPI_Abort(comm, code);
 }
 
-void Requests::send(const void* data, size_t bytes, int to, int tag) {
+void Requests::post_send(const void* data, size_t bytes, int to, int tag, bool until_taken) {
   CHECK(bytes <= INT_MAX, "a message of {} bytes", bytes);
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_CALL(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, comm_, &request));
+  if (until_taken)
+    MPI_CALL(MPI_Issend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, comm_, &request));
+  else
+    MPI_CALL(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, comm_, &request));
   messages_.push_back({request, Kind::send, static_cast<int>(bytes), to, 0});
 }
 
-void Requests::send_taken(const void* data, size_t bytes, int to, int tag) {
-  CHECK(bytes <= INT_MAX, "a message of {} bytes", bytes);
-  MPI_Request request = MPI_REQUEST_NULL;
-  MPI_CALL(MPI_Issend(data, static_cast<int>(bytes), MPI_BYTE, to, tag, comm_, &request));
-  messages_.push_back({request, Kind::send, static_cast<int>(bytes), to, 0});
-}
-
-void Requests::receive(void* data, size_t bytes, int from, int tag) {
-  receive(Kind::receive, data, bytes, from, tag);
-}
-
-void Requests::receive_up_to(void* data, size_t room, int from, int tag) {
-  receive(Kind::receive_up_to, data, room, from, tag);
-}
-
-void Requests::receive(Kind kind, void* data, size_t bytes, int from, int tag) {
+void Requests::post_receive(void* data, size_t bytes, int from, int tag, bool exactly) {
   CHECK(bytes <= INT_MAX, "a message of {} bytes", bytes);
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_CALL(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, from, tag, comm_, &request));
-  messages_.push_back({request, kind, static_cast<int>(bytes), from, 0});
+  messages_.push_back(
+      {request, exactly ? Kind::receive : Kind::receive_up_to, static_cast<int>(bytes), from, 0});
 }
 
 std::string Requests::peer_name(const Message& message) {

@@ -15,6 +15,9 @@ namespace tutti::comm {
 
 void check_mpi(int code, const char* call, const char* file, int line);
 
+int rank_in(MPI_Comm comm);
+int number_of_ranks(MPI_Comm comm);
+
 /// Calls MPI_Abort, one rank after the other: the first call ends them all. With several calls at
 /// once mpirun of Open MPI 5.0.7 crashed or hung in one job of seven.
 void abort_in_turn(MPI_Comm comm, int code);
@@ -29,11 +32,6 @@ class Requests final : public Wire::Messages {
  public:
   explicit Requests(MPI_Comm comm) : comm_(comm) {}
   ~Requests() override;
-
-  void send(const void* data, size_t bytes, int to, int tag) override;
-  void send_taken(const void* data, size_t bytes, int to, int tag) override;
-  void receive(void* data, size_t bytes, int from, int tag) override;
-  void receive_up_to(void* data, size_t room, int from, int tag) override;
   bool test() override;
   bool done(size_t i) const override;
   size_t arrived(size_t i) const override { return static_cast<size_t>(messages_[i].arrived); }
@@ -48,7 +46,8 @@ class Requests final : public Wire::Messages {
     int arrived = 0;
   };
   static std::string peer_name(const Message& message);
-  void receive(Kind kind, void* data, size_t bytes, int from, int tag);
+  void post_send(const void* data, size_t bytes, int to, int tag, bool until_taken) override;
+  void post_receive(void* data, size_t room, int from, int tag, bool exactly) override;
   MPI_Comm comm_;
   std::vector<Message> messages_;
 };

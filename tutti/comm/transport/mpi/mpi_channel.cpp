@@ -11,16 +11,12 @@
 namespace tutti::comm {
 namespace {
 
-// Calls body(data, bytes) for each piece of a block; once for an empty block, which serves as a
-// signal.
+// Calls body(data, bytes) for each piece of a block; once for an empty block, which is a signal.
 template <class Body>
 void for_each_wire_piece(const RoundOfMessages::Item& item, Body body) {
-  size_t begin = 0;
-  do {
-    const size_t n = std::min(Wire::kLongestMessage, item.bytes - begin);
-    body(item.data == nullptr ? nullptr : item.data + begin, static_cast<int>(n));
-    begin += n;
-  } while (begin < item.bytes);
+  Wire::for_each_message(item.bytes, [&](size_t begin, size_t bytes) {
+    body(item.data == nullptr ? nullptr : item.data + begin, static_cast<int>(bytes));
+  });
 }
 
 }  // namespace

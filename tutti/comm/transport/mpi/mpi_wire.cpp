@@ -15,27 +15,12 @@
 #include "tutti/comm/transport/mpi/timed_call.h"
 
 namespace tutti::comm {
-namespace {
-
-int size_of_group(MPI_Comm comm) {
-  int size = 0;
-  MPI_CALL(MPI_Comm_size(comm, &size));
-  return size;
-}
-
-int rank_in_group(MPI_Comm comm) {
-  int rank = 0;
-  MPI_CALL(MPI_Comm_rank(comm, &rank));
-  return rank;
-}
-
-}  // namespace
 
 MpiWire::MpiWire(MPI_Comm comm, const std::string& who, double timeout)
     : MpiWire(comm, std::make_shared<Alarm>(duplicate(comm, who, timeout)), timeout) {}
 
 MpiWire::MpiWire(MPI_Comm comm, std::shared_ptr<Alarm> alarm, double timeout)
-    : Wire(rank_in_group(comm), size_of_group(comm)), comm_(comm), alarm_(std::move(alarm)),
+    : Wire(rank_in(comm), number_of_ranks(comm)), comm_(comm), alarm_(std::move(alarm)),
       timeout_(timeout) {
   MPI_CALL(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
 }

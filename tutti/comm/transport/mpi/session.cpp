@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -68,9 +69,7 @@ struct Addresses {
 // `timeout` as for timed_call.h; `address` as in ProcessOptions.
 std::unique_ptr<Wire> make_tcp_wire(MPI_Comm comm, const std::string& who, double timeout,
                                     const std::string& address) {
-  int rank = 0, size = 0;
-  MPI_CALL(MPI_Comm_rank(comm, &rank));
-  MPI_CALL(MPI_Comm_size(comm, &size));
+  const int rank = rank_in(comm), size = number_of_ranks(comm);
   Nonce secret = fresh_nonce();
   broadcast({reinterpret_cast<char*>(secret.data()), secret.size()}, comm, who, timeout);
 
@@ -128,9 +127,7 @@ MpiSession::~MpiSession() {
 namespace {
 
 std::unique_ptr<Wire> make_wire(MPI_Comm world, const ProcessOptions& options) {
-  int rank = 0;
-  MPI_CALL(MPI_Comm_rank(world, &rank));
-  const std::string who = fmt::format("rank {}: setting up communication", rank);
+  const std::string who = fmt::format("rank {}: setting up communication", rank_in(world));
   MPI_Comm own = duplicate(world, who, options.timeout);
   if (choose_wire(options.wire, own, who, options.timeout) == WireKind::tcp)
     return make_tcp_wire(own, who, options.timeout, options.address);
@@ -200,26 +197,12 @@ bool MpiSession::starts_without_pmix() {
   const std::string library = library_version();
   if (!library.starts_with("Open MPI v") || std::atoi(library.c_str() + 10) >= 5 || running())
     return true;
-  int level = 0, variables = 0;
-  if (MPI_T_init_thread(MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS) return true;
-  MPI_T_cvar_get_num(&variables);
-  bool found = false;
-  for (int i = 0; i < variables && !found; ++i) {
-    // Every component has variables that begin with its name.
-    std::array<char, 128> name{}, text{};
-    int name_length = static_cast<int>(name.size()), text_length = static_cast<int>(text.size());
-    int verbosity = 0, bound = 0, scope = 0;
-    MPI_Datatype type = MPI_DATATYPE_NULL;
-    MPI_T_enum values = nullptr;
-    if (MPI_T_cvar_get_info(i, name.data(), &name_length, &verbosity, &type, &values, text.data(),
-                            &text_length, &bound, &scope) != MPI_SUCCESS)
-      continue;
-    const std::string_view is = name.data();
-    found =
-        is.starts_with("pmix_s1_") || is.starts_with("pmix_s2_") || is.starts_with("pmix_cray_");
-  }
-  MPI_T_finalize();
-  return found;
+  // Every component has variables that begin with its name.
+  const auto variables = variable_names(MPI_THREAD_FUNNELED);
+  return !variables || std::ranges::any_of(*variables, [](const std::string& name) {
+    return name.starts_with("pmix_s1_") || name.starts_with("pmix_s2_") ||
+           name.starts_with("pmix_cray_");
+  });
 }
 
 std::string MpiSession::library_version() {

@@ -68,12 +68,10 @@ std::vector<std::string> gather_texts(const std::string& mine, MPI_Comm comm,
     std::vector<int> lengths, begins;
     std::string all;
   };
-  int size = 0;
-  MPI_CALL(MPI_Comm_size(comm, &size));
   auto held = std::make_unique<Held>();
   held->mine = mine;
   held->length = static_cast<int>(mine.size());
-  held->lengths.resize(static_cast<size_t>(size));
+  held->lengths.resize(static_cast<size_t>(number_of_ranks(comm)));
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_CALL(
       MPI_Iallgather(&held->length, 1, MPI_INT, held->lengths.data(), 1, MPI_INT, comm, &request));

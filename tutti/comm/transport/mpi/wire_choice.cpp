@@ -38,11 +38,9 @@ bool sends_over_tcp(const std::vector<std::string>& variables) {
   return ob1 && tcp;
 }
 
-std::vector<std::string> transport_variables() {
-  // Open MPI 4.1 takes the level requested here for the level of MPI itself.
-  int level = MPI_THREAD_SINGLE, provided = 0, count = 0;
-  MPI_CALL(MPI_Query_thread(&level));
-  if (MPI_T_init_thread(level, &provided) != MPI_SUCCESS) return {};
+std::optional<std::vector<std::string>> variable_names(int thread_level) {
+  int provided = 0, count = 0;
+  if (MPI_T_init_thread(thread_level, &provided) != MPI_SUCCESS) return std::nullopt;
   std::vector<std::string> names;
   MPI_T_cvar_get_num(&count);
   for (int i = 0; i < count; ++i) {
@@ -52,10 +50,8 @@ std::vector<std::string> transport_variables() {
     MPI_T_enum values = MPI_T_ENUM_NULL;
     // An error means that the variable's component is not in use.
     if (MPI_T_cvar_get_info(i, name.data(), &length, &verbosity, &type, &values, nullptr, &about,
-                            &bind, &scope) != MPI_SUCCESS)
-      continue;
-    const std::string_view text(name.data());
-    if (text.starts_with("pml_") || text.starts_with("btl_")) names.emplace_back(text);
+                            &bind, &scope) == MPI_SUCCESS)
+      names.emplace_back(name.data());
   }
   MPI_T_finalize();
   return names;
@@ -74,7 +70,11 @@ WireKind choose_wire(WireKind asked, MPI_Comm comm, const std::string& who, doub
   if (asked != WireKind::automatic) return asked;
   if (one_host) return WireKind::mpi;
   // Open MPI needs 0.2 s to report its transport, so it is asked only where the answer counts.
-  const std::string found = sends_over_tcp(transport_variables()) ? "tcp" : "";
+  // Open MPI 4.1 takes the level requested here for the level of MPI itself.
+  int level = MPI_THREAD_SINGLE;
+  MPI_CALL(MPI_Query_thread(&level));
+  const auto variables = variable_names(level);
+  const std::string found = variables && sends_over_tcp(*variables) ? "tcp" : "";
   const std::vector<std::string> finds = gather_texts(found, comm, who, timeout);
   return std::ranges::find(finds, "") == finds.end() ? WireKind::tcp : WireKind::mpi;
 }

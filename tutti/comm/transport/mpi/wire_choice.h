@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,8 @@ namespace tutti::comm {
 /// use, so the others show its transport: pml_ob1 with btl_tcp and no transport of another network.
 /// False where that is not sure, as with every other MPI library.
 bool sends_over_tcp(const std::vector<std::string>& variables);
-/// Returns the names of MPI's variables that begin with "pml_" or "btl_".
-std::vector<std::string> transport_variables();
+/// Returns the names of MPI's variables (MPI_T); none where MPI does not tell them.
+std::optional<std::vector<std::string>> variable_names(int thread_level);
 
 /// Returns the wire for the ranks of `comm`, the same on all. Collective. `who` and `timeout` as
 /// for timed_call.h. Throws CommError where the ranks ask for different ones.

@@ -33,19 +33,6 @@ class TcpMessages final : public Wire::Messages {
     }
   }
 
-  void send(const void* data, size_t bytes, int to, int tag) override {
-    send(data, bytes, to, tag, false);
-  }
-  void send_taken(const void* data, size_t bytes, int to, int tag) override {
-    send(data, bytes, to, tag, true);
-  }
-  void receive(void* data, size_t bytes, int from, int tag) override {
-    receive(data, bytes, from, tag, true);
-  }
-  void receive_up_to(void* data, size_t room, int from, int tag) override {
-    receive(data, room, from, tag, false);
-  }
-
   bool test() override {
     if (!all_done()) {
       board_->move();
@@ -68,16 +55,16 @@ class TcpMessages final : public Wire::Messages {
     bool done() const { return out.done && in.done; }
   };
   tcp::Key key(int peer, int tag) const { return {members_[static_cast<size_t>(peer)], tag, id_}; }
-  void send(const void* data, size_t bytes, int to, int tag, bool taken) {
+  void post_send(const void* data, size_t bytes, int to, int tag, bool until_taken) override {
     Message& message = messages_.emplace_back();
     message.peer = to;
     message.out.key = key(to, tag);
     message.out.data = static_cast<const std::byte*>(data);
     message.out.bytes = bytes;
-    message.out.taken = taken;
+    message.out.taken = until_taken;
     board_->send(message.out);
   }
-  void receive(void* data, size_t room, int from, int tag, bool exactly) {
+  void post_receive(void* data, size_t room, int from, int tag, bool exactly) override {
     Message& message = messages_.emplace_back();
     message.peer = from;
     message.in.key = key(from, tag);

@@ -3,11 +3,13 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,11 +51,8 @@ Socket try_listen(const SocketAddress& address) {
   set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1);
   if (address.storage.ss_family == AF_INET6) set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY, 0);
   if (::bind(socket.descriptor(), address_of(address), address.length) != 0 ||
-      ::listen(socket.descriptor(), kBacklog) != 0) {
-    const int error = errno;
+      ::listen(socket.descriptor(), kBacklog) != 0)
     socket.close();
-    errno = error;
-  }
   return socket;
 }
 
@@ -169,7 +168,14 @@ bool move_all(const Socket& socket, Bytes bytes, SocketDeadline deadline, short 
 }  // namespace
 
 void Socket::close() noexcept {
+  const int error = errno;
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+  errno = error;
+}
+
+bool Socket::has_sent_all() const {
+  int left = 0;
+  return ioctl(descriptor_, SIOCOUTQ, &left) != 0 || left == 0;
 }
 
 std::string SocketAddress::host() const {
@@ -320,11 +326,8 @@ Socket begin_connect(const SocketAddress& to) {
   Socket socket = open_socket(to.storage.ss_family);
   if (!socket) return socket;
   prepare_connection(socket);
-  if (::connect(socket.descriptor(), address_of(to), to.length) != 0 && errno != EINPROGRESS) {
-    const int error = errno;
+  if (::connect(socket.descriptor(), address_of(to), to.length) != 0 && errno != EINPROGRESS)
     socket.close();
-    errno = error;
-  }
   return socket;
 }
 

@@ -31,7 +31,9 @@ class Socket {
   ~Socket() { close(); }
   explicit operator bool() const { return descriptor_ >= 0; }
   int descriptor() const { return descriptor_; }
-  void close() noexcept;
+  void close() noexcept;  ///< leaves errno as it is
+  /// Returns whether all bytes sent have reached the peer's kernel, or cannot.
+  bool has_sent_all() const;
 
  private:
   int descriptor_ = -1;

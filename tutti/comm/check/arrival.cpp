@@ -45,8 +45,6 @@ void merge(Latest& mine, const Latest& theirs) {
   mine.waited_for_late += theirs.waited_for_late;
 }
 
-void run(CollectiveOperation& operation) { operation.run(); }
-
 }  // namespace
 
 const Lateness* ArrivalSummary::straggler() const {
@@ -137,8 +135,8 @@ void ArrivalRecord::compare_arrivals(size_t steps) {
   std::transform(arrivals_.begin(), arrivals_.begin() + compared, arrivals_.begin(),
                  [this](double time) { return time + offset_; });
   earliest_ = latest_ = arrivals_;
-  run(*find_earliest_);
-  run(*find_latest_);
+  find_earliest_->run();
+  find_latest_->run();
   std::ranges::fill(lateness_, 0.0);
   for (size_t i = 0; i < steps * operations_; ++i)
     lateness_[i / operations_] = std::max(lateness_[i / operations_], arrivals_[i] - earliest_[i]);
@@ -151,7 +149,7 @@ Lateness ArrivalRecord::compare_waits(size_t steps) {
   if (steps == 0) return mine;
   const std::vector<double> late(lateness_.begin(),
                                  lateness_.begin() + static_cast<std::ptrdiff_t>(steps));
-  run(*find_lateness_);
+  find_lateness_->run();
   mine.median = median(late);
   mine.worst = std::ranges::max(late);
   for (size_t s = 0; s < steps; ++s)

@@ -58,6 +58,10 @@ struct Outcome {
   std::exception_ptr error;
 };
 
+bool is_ready(const std::future<std::string>& work) {
+  return work.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
 Outcome outcome_of(std::future<std::string>& work) {
   try {
     return {.state = State::done, .type = {}, .text = work.get(), .error = nullptr};
@@ -83,9 +87,6 @@ Outcome work_and_give_signs(Communicator& c, const std::string& what,
   const auto interval = Seconds(std::min(1.0, c.timeout() / 4));
   double next_line = 10;
   std::future<std::string> result = std::async(std::launch::async, work);
-  const auto ready = [&] {
-    return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-  };
   const auto pending = [&] {
     Pending all{.operation = what, .sequence = 1, .arrived = {0}, .missing = {}};
     for (int p = 1; p < c.size(); ++p) all.missing.push_back(p);
@@ -93,8 +94,8 @@ Outcome work_and_give_signs(Communicator& c, const std::string& what,
   };
   for (;;) {
     const auto next_sign = Clock::now() + interval;
-    c.wait_for([&] { return ready() || Clock::now() >= next_sign; }, pending);
-    if (ready()) break;
+    c.wait_for([&] { return is_ready(result) || Clock::now() >= next_sign; }, pending);
+    if (is_ready(result)) break;
     Sign sign{.state = State::working, .seconds = seconds()};
     c.broadcast_value(sign, 0);
     if (sign.seconds < next_line) continue;
@@ -208,9 +209,6 @@ void on_each(Communicator& communicator, std::string_view what, const std::funct
     work();
     return std::string();
   });
-  const auto ready = [&] {
-    return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-  };
   std::optional<Outcome> mine;
   Round all{1, c.size()};
   {
@@ -218,9 +216,9 @@ void on_each(Communicator& communicator, std::string_view what, const std::funct
     while (all.working != 0) {
       const auto next_sign = Clock::now() + interval;
       c.wait_for(
-          [&] { return mine || ready() || Clock::now() >= next_sign; },
+          [&] { return mine || is_ready(result) || Clock::now() >= next_sign; },
           [&] { return Pending{.operation = name, .sequence = 1, .arrived = {}, .missing = {}}; });
-      if (!mine && ready()) mine = outcome_of(result);
+      if (!mine && is_ready(result)) mine = outcome_of(result);
       const bool failed = mine && mine->state == State::failed;
       all = c.combine_value(Round{mine ? 0 : 1, failed ? c.rank() : c.size()},
                             [](Round& low, const Round& high) {

@@ -1,7 +1,5 @@
 #include "tutti/comm/transport/tcp/inbound.h"
 
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -280,10 +278,6 @@ void Inbound::say_goodbye() {
   answer();
 }
 
-bool Inbound::all_sent() const {
-  int left = 0;
-  return !socket_ ||
-         (out_.empty() && (ioctl(socket_.descriptor(), SIOCOUTQ, &left) != 0 || left == 0));
-}
+bool Inbound::all_sent() const { return !socket_ || (out_.empty() && socket_.has_sent_all()); }
 
 }  // namespace tutti::comm::tcp

@@ -1,8 +1,6 @@
 #include "tutti/comm/transport/tcp/outbound.h"
 
 #include <fmt/format.h>
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -357,9 +355,7 @@ void Outbound::want_writable(bool wanted) {
 }
 
 bool Outbound::all_sent() const {
-  if (phase_ != Phase::open) return true;
-  int left = 0;
-  return queue_.empty() && (ioctl(socket_.descriptor(), SIOCOUTQ, &left) != 0 || left == 0);
+  return phase_ != Phase::open || (queue_.empty() && socket_.has_sent_all());
 }
 
 }  // namespace tutti::comm::tcp

@@ -79,6 +79,9 @@ struct CompressedJob {
   std::unique_ptr<CompressedReduction> reduction;
 };
 using Jobs = std::vector<std::unique_ptr<CompressedJob>>;
+inline Jobs::value_type job_of(Communicator& c, const CompressedJob::Options& options) {
+  return std::make_unique<CompressedJob>(c, options);
+}
 
 // Expects the same bits on all ranks.
 inline void expect_same_everywhere(Communicator& c, const Floats& result, const std::string& what) {

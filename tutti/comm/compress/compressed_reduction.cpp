@@ -15,23 +15,15 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The four forms, by method.
-struct Form {
-  std::unique_ptr<CompressedReduction> (*make)(Communicator&, const CompressedReductionSpec&);
-  StateLayout (*state)(const Communicator&, const CompressedReductionSpec&);
-  size_t (*scratch)(const Communicator&, const CompressedReductionSpec&);
-};
-size_t no_scratch(const Communicator&, const CompressedReductionSpec&) { return 0; }
-Form form_of(const CompressedReductionSpec& spec) {
+const Form& form_of(const CompressedReductionSpec& spec) {
   switch (spec.compression.method) {
     case CompressionMethod::bf16:
     case CompressionMethod::fp16:
     case CompressionMethod::int8:
-    case CompressionMethod::onebit: return {make_two_phase, two_phase_state, no_scratch};
-    case CompressionMethod::topk: return {make_sparse, sparse_state, sparse_scratch};
-    case CompressionMethod::hitopk:
-      return {make_hierarchical, hierarchical_state, hierarchical_scratch};
-    case CompressionMethod::powersgd: return {make_low_rank, low_rank_state, no_scratch};
+    case CompressionMethod::onebit: return two_phase_form;
+    case CompressionMethod::topk: return sparse_form;
+    case CompressionMethod::hitopk: return hierarchical_form;
+    case CompressionMethod::powersgd: return low_rank_form;
     case CompressionMethod::none: break;
   }
   throw ConfigError(

@@ -20,15 +20,12 @@ TEST(CompressedReduction, EveryRankGetsTheSameBitsAndNothingIsLost) {
       for (const size_t count : {0, 1, 3, 127, 3001}) {
         Jobs jobs;
         for (const char* method : kMethods)
-          jobs.push_back(std::make_unique<CompressedJob>(
-              c, CompressedJob::Options{
-                     .method = method, .count = count, .parts = 1 + ranks % 2, .groups = &pairs}));
+          jobs.push_back(job_of(
+              c, {.method = method, .count = count, .parts = 1 + ranks % 2, .groups = &pairs}));
         for (const NodeGroups* groups : {&one_node, &single})
-          jobs.push_back(
-              std::make_unique<CompressedJob>(c, CompressedJob::Options{.method = "hitopk:0.1",
-                                                                        .count = count,
-                                                                        .parts = 1 + ranks % 2,
-                                                                        .groups = groups}));
+          jobs.push_back(job_of(
+              c,
+              {.method = "hitopk:0.1", .count = count, .parts = 1 + ranks % 2, .groups = groups}));
         expect_nothing_lost(c, jobs, 3, fmt::format("{} of {} ranks", count, ranks));
       }
     });
@@ -40,8 +37,7 @@ TEST(CompressedReduction, ManyPieces) {
     const NodeGroups pairs(c, 2);
     for (const char* method : {"int8", "onebit", "topk:0.01", "hitopk:0.01", "powersgd:2"}) {
       Jobs jobs;
-      jobs.push_back(std::make_unique<CompressedJob>(
-          c, CompressedJob::Options{.method = method, .count = 280003, .groups = &pairs}));
+      jobs.push_back(job_of(c, {.method = method, .count = 280003, .groups = &pairs}));
       expect_nothing_lost(c, jobs, 1, method);
     }
   });
@@ -93,9 +89,7 @@ TEST(CompressedReduction, TheMeanOverStepsConverges) {
         for (size_t i = 0; const float g : gradient(3, p, kCount)) sum[i++] += g;
       const auto distance = [&](int steps) {
         double squares = 0;
-        for (size_t i = 0; i < kCount; ++i) {
-          squares += std::pow(total[i] / steps - sum[i], 2);
-        }
+        for (size_t i = 0; i < kCount; ++i) squares += std::pow(total[i] / steps - sum[i], 2);
         return std::sqrt(squares);
       };
       double early = 0;

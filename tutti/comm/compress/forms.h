@@ -6,22 +6,18 @@
 
 namespace tutti::comm {
 
-std::unique_ptr<CompressedReduction> make_two_phase(Communicator& communicator,
-                                                    const CompressedReductionSpec& spec);
-std::unique_ptr<CompressedReduction> make_sparse(Communicator& communicator,
-                                                 const CompressedReductionSpec& spec);
-std::unique_ptr<CompressedReduction> make_hierarchical(Communicator& communicator,
-                                                       const CompressedReductionSpec& spec);
-std::unique_ptr<CompressedReduction> make_low_rank(Communicator& communicator,
-                                                   const CompressedReductionSpec& spec);
+struct Form {
+  std::unique_ptr<CompressedReduction> (*make)(Communicator&, const CompressedReductionSpec&);
+  StateLayout (*state)(const Communicator&, const CompressedReductionSpec&);
+  size_t (*scratch)(const Communicator&, const CompressedReductionSpec&);
+};
+extern const Form two_phase_form, sparse_form, hierarchical_form, low_rank_form;
 
-StateLayout two_phase_state(const Communicator& communicator, const CompressedReductionSpec& spec);
-StateLayout sparse_state(const Communicator& communicator, const CompressedReductionSpec& spec);
-StateLayout hierarchical_state(const Communicator& communicator,
-                               const CompressedReductionSpec& spec);
-StateLayout low_rank_state(const Communicator& communicator, const CompressedReductionSpec& spec);
-
-size_t sparse_scratch(const Communicator& communicator, const CompressedReductionSpec& spec);
-size_t hierarchical_scratch(const Communicator& communicator, const CompressedReductionSpec& spec);
+template <class Reduction>
+std::unique_ptr<CompressedReduction> make_form(Communicator& communicator,
+                                               const CompressedReductionSpec& spec) {
+  return std::make_unique<Reduction>(communicator, spec);
+}
+inline size_t no_scratch(const Communicator&, const CompressedReductionSpec&) { return 0; }
 
 }  // namespace tutti::comm

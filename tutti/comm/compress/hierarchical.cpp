@@ -101,13 +101,6 @@ class Hierarchical final : public CompressedReduction {
   Exchange scatter_, across_, gather_;
 };
 
-}  // namespace
-
-std::unique_ptr<CompressedReduction> make_hierarchical(Communicator& communicator,
-                                                       const CompressedReductionSpec& spec) {
-  return std::make_unique<Hierarchical>(communicator, spec);
-}
-
 StateLayout hierarchical_state(const Communicator& communicator,
                                const CompressedReductionSpec& spec) {
   CHECK(spec.groups != nullptr, "reduction '{}': hitopk needs node groups", spec.name);
@@ -127,5 +120,9 @@ size_t hierarchical_scratch(const Communicator&, const CompressedReductionSpec& 
          make_topk(spec.compression.ratio)->encoded_bytes(shard.count) *
              static_cast<size_t>(spec.groups->across().size());
 }
+
+}  // namespace
+
+const Form hierarchical_form{make_form<Hierarchical>, hierarchical_state, hierarchical_scratch};
 
 }  // namespace tutti::comm

@@ -164,13 +164,6 @@ class LowRank final : public CompressedReduction {
   Exchange sum_p_, sum_q_;
 };
 
-}  // namespace
-
-std::unique_ptr<CompressedReduction> make_low_rank(Communicator& communicator,
-                                                   const CompressedReductionSpec& spec) {
-  return std::make_unique<LowRank>(communicator, spec);
-}
-
 StateLayout low_rank_state(const Communicator& communicator, const CompressedReductionSpec& spec) {
   const Factoring factoring = factoring_of(spec);
   StateLayout layout;
@@ -178,5 +171,9 @@ StateLayout low_rank_state(const Communicator& communicator, const CompressedRed
   layout.add(StatePiece::Kind::basis, {0, factoring.q_count}, communicator.size());
   return layout;
 }
+
+}  // namespace
+
+const Form low_rank_form{make_form<LowRank>, low_rank_state, no_scratch};
 
 }  // namespace tutti::comm

@@ -49,13 +49,6 @@ class Sparse final : public CompressedReduction {
   Exchange to_all_;
 };
 
-}  // namespace
-
-std::unique_ptr<CompressedReduction> make_sparse(Communicator& communicator,
-                                                 const CompressedReductionSpec& spec) {
-  return std::make_unique<Sparse>(communicator, spec);
-}
-
 StateLayout sparse_state(const Communicator& communicator, const CompressedReductionSpec& spec) {
   StateLayout layout;
   layout.add(StatePiece::Kind::gradient, {0, spec.count}, communicator.size());
@@ -66,5 +59,9 @@ size_t sparse_scratch(const Communicator& communicator, const CompressedReductio
   return make_topk(spec.compression.ratio)->encoded_bytes(spec.count) *
          static_cast<size_t>(communicator.size());
 }
+
+}  // namespace
+
+const Form sparse_form{make_form<Sparse>, sparse_state, sparse_scratch};
 
 }  // namespace tutti::comm

@@ -51,6 +51,21 @@ Floats released(const std::vector<Floats>& states) {
   return sum;
 }
 
+// One rank that restores its state from saved pieces.
+struct Restoring {
+  Restoring(Communicator& c, int saved_ranks, const std::vector<SavedPiece>& pieces)
+      : c(c), file(saved_ranks, pieces), layout(layout_of(c.rank(), c.size())),
+        state(layout.floats, 7.0f) {}
+  Restored restore(size_t elements = kElements) {
+    return restore_state(c, file, layout, "bucket 2", elements, state);
+  }
+
+  Communicator& c;
+  SavedSample file;
+  StateLayout layout;
+  Floats state;
+};
+
 TEST(CompressionState, NamesSayRankBucketKindAndPlace) {
   const StateLayout layout = layout_of(1, 2);
   EXPECT_EQ(layout.floats, kElements + layout.pieces[1].covers.count + 6);
@@ -70,12 +85,11 @@ TEST(CompressionState, TheSameRanksGetTheirOwnBack) {
     pieces.push_back({"compression.rank0.bucket 21.gradient@0", other});
     pieces.push_back({"conv1.weight.momentum", other});
     run_ranks(ranks, [&](Communicator& c) {
-      const StateLayout layout = layout_of(c.rank(), ranks);
-      Floats state(layout.floats, 7.0f);
-      SavedSample file(ranks, pieces);
-      EXPECT_EQ(restore_state(c, file, layout, "bucket 2", kElements, state), Restored::exact);
-      EXPECT_EQ(state, saved.states[static_cast<size_t>(c.rank())]);
-      EXPECT_EQ(file.floats_read, layout.floats) << "a rank reads its own, however many there are";
+      Restoring rank(c, ranks, pieces);
+      EXPECT_EQ(rank.restore(), Restored::exact);
+      EXPECT_EQ(rank.state, saved.states[static_cast<size_t>(c.rank())]);
+      EXPECT_EQ(rank.file.floats_read, rank.layout.floats)
+          << "a rank reads its own, however many there are";
     });
   }
 }
@@ -87,16 +101,15 @@ TEST(CompressionState, OtherRanksShareTheSumOfAllResiduals) {
       const Saved saved(before);
       std::vector<Floats> states(static_cast<size_t>(after));
       run_ranks(after, [&](Communicator& c) {
-        const StateLayout layout = layout_of(c.rank(), after);
-        Floats state(layout.floats, 7.0f);
-        SavedSample file(before, saved.pieces);
-        EXPECT_EQ(restore_state(c, file, layout, "bucket 2", kElements, state), Restored::dealt);
+        Restoring rank(c, before, saved.pieces);
+        EXPECT_EQ(rank.restore(), Restored::dealt);
         const size_t most = static_cast<size_t>((before + after - 1) / after);
-        EXPECT_LE(file.floats_read,
+        EXPECT_LE(rank.file.floats_read,
                   most * (kElements + kElements / static_cast<size_t>(before) + 1 + 6));
-        EXPECT_LE(file.largest_read, kElements) << "one piece at a time";
-        EXPECT_EQ(state.back(), saved.states[0].back()) << "the basis fits any number of ranks";
-        states[static_cast<size_t>(c.rank())] = state;
+        EXPECT_LE(rank.file.largest_read, kElements) << "one piece at a time";
+        EXPECT_EQ(rank.state.back(), saved.states[0].back())
+            << "the basis fits any number of ranks";
+        states[static_cast<size_t>(c.rank())] = rank.state;
       });
       EXPECT_EQ(released(states), released(saved.states)) << before << " -> " << after;
     }
@@ -108,41 +121,30 @@ TEST(CompressionState, ARankThatFindsItsOwnFollowsOneThatDoesNot) {
   std::vector<SavedPiece> pieces = saved.pieces;
   ASSERT_EQ(pieces[4].name, "compression.rank1.bucket 2.sum@48");
   pieces[4].name = "compression.rank1.bucket 2.sum@32";
-  run_ranks(2, [&](Communicator& c) {
-    const StateLayout layout = layout_of(c.rank(), 2);
-    Floats state(layout.floats);
-    SavedSample file(2, pieces);
-    EXPECT_EQ(restore_state(c, file, layout, "bucket 2", kElements, state), Restored::dealt);
-  });
+  run_ranks(
+      2, [&](Communicator& c) { EXPECT_EQ(Restoring(c, 2, pieces).restore(), Restored::dealt); });
 }
 
 TEST(CompressionState, NothingSavedIsZeros) {
   const auto c = make_single_communicator();
-  const StateLayout layout = layout_of(0, 1);
-  Floats state(layout.floats, 7.0f);
-  SavedSample file(1, {});
-  EXPECT_EQ(restore_state(*c, file, layout, "bucket 2", kElements, state), Restored::nothing);
-  EXPECT_EQ(state, Floats(layout.floats, 0.0f));
+  Restoring rank(*c, 1, {});
+  EXPECT_EQ(rank.restore(), Restored::nothing);
+  EXPECT_EQ(rank.state, Floats(rank.layout.floats, 0.0f));
 }
 
 TEST(CompressionState, ABucketOfAnotherSizeIsRefused) {
   const auto c = make_single_communicator();
   const Saved saved(1);
-  const StateLayout layout = layout_of(0, 1);
-  Floats state(layout.floats);
-  SavedSample file(1, saved.pieces);
-  EXPECT_THROW(restore_state(*c, file, layout, "bucket 2", kElements - 1, state), ConfigError);
+  EXPECT_THROW(Restoring(*c, 1, saved.pieces).restore(kElements - 1), ConfigError);
 }
 
 TEST(CompressionState, WhatOneRankCannotReadIsAnErrorOnAll) {
   for (const int before : {3, 5}) {
     const Saved saved(before);
     run_ranks(3, [&](Communicator& c) {
-      const StateLayout layout = layout_of(c.rank(), 3);
-      Floats state(layout.floats);
-      SavedSample file(before, saved.pieces);
-      file.broken_rank = 1;
-      EXPECT_THROW(restore_state(c, file, layout, "bucket 2", kElements, state), IoError);
+      Restoring rank(c, before, saved.pieces);
+      rank.file.broken_rank = 1;
+      EXPECT_THROW(rank.restore(), IoError);
     });
   }
 }

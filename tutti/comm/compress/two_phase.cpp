@@ -97,13 +97,6 @@ class TwoPhase final : public CompressedReduction {
   Exchange to_owners_, to_all_;
 };
 
-}  // namespace
-
-std::unique_ptr<CompressedReduction> make_two_phase(Communicator& communicator,
-                                                    const CompressedReductionSpec& spec) {
-  return std::make_unique<TwoPhase>(communicator, spec);
-}
-
 StateLayout two_phase_state(const Communicator& communicator, const CompressedReductionSpec& spec) {
   StateLayout layout;
   layout.add(StatePiece::Kind::gradient, {0, spec.count}, communicator.size());
@@ -112,5 +105,9 @@ StateLayout two_phase_state(const Communicator& communicator, const CompressedRe
       balanced_parts(spec.count, communicator.size())[static_cast<size_t>(communicator.rank())], 1);
   return layout;
 }
+
+}  // namespace
+
+const Form two_phase_form{make_form<TwoPhase>, two_phase_state, no_scratch};
 
 }  // namespace tutti::comm

@@ -1,6 +1,8 @@
 #pragma once
 // Values for the tests of codecs.
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -22,6 +24,16 @@ inline Floats random_values(size_t n, uint64_t stream, float deviation = 1) {
   Floats x(n);
   for (float& value : x) value = rng.normal() * deviation;
   return x;
+}
+
+inline bool all_finite(const Floats& x) {
+  return std::ranges::all_of(x, [](float value) { return std::isfinite(value); });
+}
+
+inline double squares_of(const Floats& x) {
+  double sum = 0;
+  for (const float value : x) sum += static_cast<double>(value) * value;
+  return sum;
 }
 
 inline bool same_bits(const Floats& a, const Floats& b) {

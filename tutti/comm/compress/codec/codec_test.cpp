@@ -48,11 +48,10 @@ TEST(Codec, NamesMakeTheSameCodecAgain) {
 }
 
 TEST(Codec, UnknownOnesAreRefusedWithTheList) {
-  for (const char* spec : {"", "gzip", "INT8", "int8:4", "topk", "bf16 "}) {
+  for (const char* spec : {"", "gzip", "INT8", "int8:4", "topk", "bf16 "})
     EXPECT_TRUE(throws<ConfigError>({"bf16, fp16, int8, onebit, topk:RATIO"}, [&] {
       make_codec(spec);
     })) << spec;
-  }
   for (const char* spec : {"topk:", "topk:0", "topk:-0.1", "topk:1.01", "topk:nan", "topk:inf",
                            "topk:0.1x", "topk:1%"})
     EXPECT_THROW(make_codec(spec), ConfigError) << spec;

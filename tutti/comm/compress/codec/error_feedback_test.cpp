@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstring>
-#include <limits>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -21,25 +20,36 @@ namespace {
 constexpr const char* kSpecs[] = {"bf16", "fp16", "int8", "onebit", "topk:0.01", "topk:0.3"};
 constexpr size_t kLength = 3001;
 
-double squares(const Floats& x) {
-  double sum = 0;
-  for (const float value : x) sum += static_cast<double>(value) * value;
-  return sum;
-}
+// A codec with its residual and its message.
+struct Sender {
+  explicit Sender(const char* spec, Floats first = Floats(kLength, 0.0f))
+      : codec(make_codec(spec)), residual(std::move(first)),
+        out(codec->encoded_bytes(residual.size())) {}
+  double encode(const Floats& gradient, uint64_t step = 0) {
+    return ErrorFeedback(residual).encode(*codec, gradient, out, step).ratio();
+  }
+  Floats decoded() const {
+    Floats values(residual.size());
+    codec->decode(out, values);
+    return values;
+  }
+
+  std::unique_ptr<Codec> codec;
+  Floats residual;
+  Bytes out;
+};
 
 TEST(ErrorFeedback, TheResidualIsWhatWasNotSent) {
   for (const char* spec : kSpecs) {
-    const auto codec = make_codec(spec);
-    Floats residual = random_values(kLength, 1);
+    Sender sender(spec, random_values(kLength, 1));
     const Floats gradient = random_values(kLength, 2);
-    Floats acc(kLength), decoded(kLength), rest(kLength);
-    for (size_t i = 0; i < kLength; ++i) acc[i] = residual[i] + gradient[i];
-    Bytes out(codec->encoded_bytes(kLength));
-    const double cost = ErrorFeedback(residual).encode(*codec, gradient, out).ratio();
-    codec->decode(out, decoded);
+    Floats acc(kLength), rest(kLength);
+    for (size_t i = 0; i < kLength; ++i) acc[i] = sender.residual[i] + gradient[i];
+    const double cost = sender.encode(gradient);
+    const Floats decoded = sender.decoded();
     for (size_t i = 0; i < kLength; ++i) rest[i] = acc[i] - decoded[i];
-    EXPECT_EQ(std::memcmp(rest.data(), residual.data(), kLength * sizeof(float)), 0) << spec;
-    EXPECT_NEAR(cost, squares(rest) / squares(acc), 1e-12) << spec;
+    EXPECT_TRUE(same_bits(rest, sender.residual)) << spec;
+    EXPECT_NEAR(cost, squares_of(rest) / squares_of(acc), 1e-12) << spec;
     EXPECT_GT(cost, 0) << spec;
     EXPECT_LT(cost, 1) << spec;
   }
@@ -92,48 +102,42 @@ TEST(ErrorFeedback, NoBitDependsOnThreadsThatHelp) {
 }
 
 TEST(ErrorFeedback, TopkClearsWhatItSends) {
-  const auto codec = make_codec("topk:0.4");
-  Floats residual{0.5f, 0, -1, 0, 3};
-  Bytes out(codec->encoded_bytes(5));
-  EXPECT_NEAR(ErrorFeedback(residual).encode(*codec, Floats{1, 1, -4, 2, -3}, out).ratio(),
-              (1.5 * 1.5 + 1) / (1.5 * 1.5 + 1 + 25 + 4), 1e-15);
-  EXPECT_EQ(residual, (Floats{1.5f, 1, 0, 0, 0}));
+  Sender sender("topk:0.4", {0.5f, 0, -1, 0, 3});
+  EXPECT_NEAR(sender.encode({1, 1, -4, 2, -3}), (1.5 * 1.5 + 1) / (1.5 * 1.5 + 1 + 25 + 4), 1e-15);
+  EXPECT_EQ(sender.residual, (Floats{1.5f, 1, 0, 0, 0}));
 }
 
 TEST(ErrorFeedback, EverythingIsSentInTheLongRun) {
   for (const char* spec : kSpecs) {
-    const auto codec = make_codec(spec);
-    Floats residual(kLength, 0.0f), sent(kLength, 0.0f);
+    Sender sender(spec);
+    Floats sent(kLength, 0.0f);
     std::vector<double> given(kLength, 0.0);
-    Bytes out(codec->encoded_bytes(kLength));
-    ErrorFeedback feedback(residual);
     for (uint64_t step = 0; step < 40; ++step) {
       const Floats gradient = random_values(kLength, 10 + step);
-      feedback.encode(*codec, gradient, out, step);
-      codec->add_decoded(out, sent);
+      sender.encode(gradient, step);
+      sender.codec->add_decoded(sender.out, sent);
       for (size_t i = 0; i < kLength; ++i) given[i] += gradient[i];
     }
     for (size_t i = 0; i < kLength; ++i)
-      ASSERT_NEAR(static_cast<double>(sent[i]) + residual[i], given[i], 3e-5) << spec << " " << i;
+      ASSERT_NEAR(static_cast<double>(sent[i]) + sender.residual[i], given[i], 3e-5)
+          << spec << " " << i;
   }
 }
 
 // Whole numbers are added without rounding, and top-k sends them as they are.
 TEST(ErrorFeedback, TopkLosesNothingToTheLastBit) {
   for (const char* spec : {"topk:0.01", "topk:0.3"}) {
-    const auto codec = make_codec(spec);
-    Floats residual(kLength, 0.0f), sent(kLength, 0.0f), given(kLength, 0.0f);
-    Bytes out(codec->encoded_bytes(kLength));
-    ErrorFeedback feedback(residual);
+    Sender sender(spec);
+    Floats sent(kLength, 0.0f), given(kLength, 0.0f);
     for (uint64_t step = 0; step < 40; ++step) {
       Floats gradient = random_values(kLength, 10 + step);
       for (float& g : gradient) g = std::round(100 * g);
-      feedback.encode(*codec, gradient, out, step);
-      codec->add_decoded(out, sent);
+      sender.encode(gradient, step);
+      sender.codec->add_decoded(sender.out, sent);
       for (size_t i = 0; i < kLength; ++i) given[i] += gradient[i];
     }
     Floats together(kLength);
-    for (size_t i = 0; i < kLength; ++i) together[i] = sent[i] + residual[i];
+    for (size_t i = 0; i < kLength; ++i) together[i] = sent[i] + sender.residual[i];
     EXPECT_EQ(together, given) << spec;
     EXPECT_NE(sent, given) << spec << " would test nothing";
   }
@@ -141,44 +145,30 @@ TEST(ErrorFeedback, TopkLosesNothingToTheLastBit) {
 
 TEST(ErrorFeedback, ZeroCostsNothing) {
   for (const char* spec : kSpecs) {
-    const auto codec = make_codec(spec);
-    Floats residual(kLength, 0.0f);
-    Bytes out(codec->encoded_bytes(kLength));
-    EXPECT_EQ(ErrorFeedback(residual).encode(*codec, Floats(kLength, 0.0f), out).ratio(), 0)
-        << spec;
-    EXPECT_EQ(residual, Floats(kLength, 0.0f)) << spec;
+    Sender sender(spec);
+    EXPECT_EQ(sender.encode(Floats(kLength, 0.0f)), 0) << spec;
+    EXPECT_EQ(sender.residual, Floats(kLength, 0.0f)) << spec;
   }
 }
 
 TEST(ErrorFeedback, AStepThatIsNotFiniteIsReportedAndDoesNotSpoilTheNext) {
   for (const char* spec : kSpecs)
-    for (const float bad :
-         {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
-      const auto codec = make_codec(spec);
-      Floats residual = random_values(kLength, 1);
-      const Floats before = residual;
+    for (const float bad : {kNan, -kInf}) {
+      Sender sender(spec, random_values(kLength, 1));
       Floats gradient(kLength, 0.0f);
       std::fill(gradient.begin() + 5, gradient.begin() + 100, bad);
-      Bytes out(codec->encoded_bytes(kLength));
-      ErrorFeedback feedback(residual);
-      EXPECT_FALSE(std::isfinite(feedback.encode(*codec, gradient, out).ratio())) << spec;
-      Floats decoded(kLength);
-      codec->decode(out, decoded);
-      EXPECT_FALSE(std::ranges::all_of(decoded, [](float x) { return std::isfinite(x); })) << spec;
-      EXPECT_TRUE(std::ranges::all_of(residual, [](float x) { return std::isfinite(x); })) << spec;
-      EXPECT_EQ(residual[5], 0) << spec;
-      EXPECT_TRUE(std::isfinite(feedback.encode(*codec, random_values(kLength, 2), out).ratio()))
-          << spec;
+      EXPECT_FALSE(std::isfinite(sender.encode(gradient))) << spec;
+      EXPECT_FALSE(all_finite(sender.decoded())) << spec;
+      EXPECT_TRUE(all_finite(sender.residual)) << spec;
+      EXPECT_EQ(sender.residual[5], 0) << spec;
+      EXPECT_TRUE(std::isfinite(sender.encode(random_values(kLength, 2)))) << spec;
     }
 }
 
 TEST(ErrorFeedback, AnOverflowOfFp16IsReported) {
-  const auto codec = make_codec("fp16");
-  Floats residual(3, 0.0f);
-  Bytes out(6);
-  EXPECT_FALSE(
-      std::isfinite(ErrorFeedback(residual).encode(*codec, Floats{1, 1e6f, 2}, out).ratio()));
-  EXPECT_EQ(residual, Floats(3, 0.0f));
+  Sender sender("fp16", Floats(3, 0.0f));
+  EXPECT_FALSE(std::isfinite(sender.encode({1, 1e6f, 2})));
+  EXPECT_EQ(sender.residual, Floats(3, 0.0f));
 }
 
 TEST(ErrorFeedback, SizesMustAgree) {

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <limits>
 #include <vector>
 
 #include "tutti/base/error.h"
@@ -27,20 +25,10 @@ Floats low_rank(PowerSgd::Matrix size, int rank, uint64_t stream) {
   return m;
 }
 
-double squares_of(std::span<const float> x) {
-  double sum = 0;
-  for (const float value : x) sum += static_cast<double>(value) * value;
-  return sum;
-}
-
 double distance(const Floats& a, const Floats& b) {
   double sum = 0;
   for (size_t i = 0; i < a.size(); ++i) sum += std::pow(static_cast<double>(a[i]) - b[i], 2);
   return std::sqrt(sum / squares_of(a));
-}
-
-bool all_finite(const Floats& x) {
-  return std::ranges::all_of(x, [](float value) { return std::isfinite(value); });
 }
 
 void expect_orthonormal(const Floats& p, size_t rows, size_t rank) {
@@ -154,7 +142,7 @@ TEST(PowerSgd, DecodedAndResidualAreTheMatrix) {
     const double cost = alone.sgd.finish(alone.p, alone.q, m).ratio();
     Floats rest(size.count());
     for (size_t i = 0; i < rest.size(); ++i) rest[i] = whole[i] - alone.decoded[i];
-    EXPECT_EQ(std::memcmp(rest.data(), m.data(), rest.size() * sizeof(float)), 0) << cols;
+    EXPECT_TRUE(same_bits(rest, m)) << cols;
     EXPECT_NEAR(cost, squares_of(rest) / squares_of(whole), 1e-12);
     EXPECT_LT(cost, 1);
   }
@@ -228,8 +216,7 @@ TEST(PowerSgd, DependentColumnsAreReplacedAndComeBack) {
 }
 
 TEST(PowerSgd, WhatIsNotFiniteIsSeenEverywhereAndPasses) {
-  for (const float bad :
-       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+  for (const float bad : {kNan, kInf}) {
     const PowerSgd::Matrix size{20, 30};
     Alone alone(size, 3);
     const Floats good = low_rank(size, 3, 8);

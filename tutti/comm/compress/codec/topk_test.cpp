@@ -18,16 +18,16 @@ namespace tutti::comm {
 namespace {
 
 struct Entries {
-  std::vector<float> values;
+  Floats values;
   std::vector<uint32_t> indices;
 };
 
-Entries encode(const std::vector<float>& x, double ratio, uint64_t step = 0) {
+Entries encode(const Floats& x, double ratio, uint64_t step = 0) {
   const auto codec = make_topk(ratio);
-  std::vector<std::byte> out(codec->encoded_bytes(x.size()));
+  Bytes out(codec->encoded_bytes(x.size()));
   codec->encode(x, out, step);
   const size_t k = out.size() / 8;
-  Entries entries{std::vector<float>(k), std::vector<uint32_t>(k)};
+  Entries entries{Floats(k), std::vector<uint32_t>(k)};
   std::memcpy(entries.values.data(), out.data(), 4 * k);
   std::memcpy(entries.indices.data(), out.data() + 4 * k, 4 * k);
   return entries;
@@ -35,7 +35,7 @@ Entries encode(const std::vector<float>& x, double ratio, uint64_t step = 0) {
 
 // Expects exactly k entries, ascending, with the vector's own bits, and none smaller than the k-th
 // largest magnitude less the resolution.
-void expect_topk(const std::vector<float>& x, double ratio, const char* what) {
+void expect_topk(const Floats& x, double ratio, const char* what) {
   const Entries entries = encode(x, ratio);
   const size_t k = entries.indices.size();
   ASSERT_EQ(k, topk_count(ratio, x.size()));
@@ -46,7 +46,7 @@ void expect_topk(const std::vector<float>& x, double ratio, const char* what) {
               std::bit_cast<uint32_t>(x[entries.indices[j]]))
         << what;
   }
-  std::vector<float> magnitudes(x.size());
+  Floats magnitudes(x.size());
   double sum = 0;
   for (size_t i = 0; i < x.size(); ++i) sum += magnitudes[i] = std::fabs(x[i]);
   std::nth_element(magnitudes.begin(), magnitudes.begin() + static_cast<std::ptrdiff_t>(k - 1),
@@ -71,9 +71,9 @@ const std::pair<const char*, Generate> kInputs[] = {
     {"subnormal", [](Rng& rng) { return rng.normal() * 1e-41f; }},
 };
 
-std::vector<float> generated(const Generate& generate, size_t n) {
+Floats generated(const Generate& generate, size_t n) {
   Rng rng(11, Purpose::test, n);
-  std::vector<float> x(n);
+  Floats x(n);
   for (float& value : x) value = generate(rng);
   return x;
 }
@@ -103,7 +103,7 @@ TEST(Topk, TheCountIsRoundedAndAtLeastOne) {
 TEST(Topk, ThresholdsCountWhatTheySay) {
   for (const auto& [what, generate] : kInputs)
     for (const size_t k : {1, 17, 4000, 9999}) {
-      const std::vector<float> x = generated(generate, 10000);
+      const Floats x = generated(generate, 10000);
       const TopkThresholds t = mstopk_thresholds(x, k);
       const auto reaching = [&](uint32_t magnitude) {
         return static_cast<size_t>(std::ranges::count_if(
@@ -117,7 +117,7 @@ TEST(Topk, ThresholdsCountWhatTheySay) {
 }
 
 TEST(Topk, TheStepChoosesARunAmongEquals) {
-  const std::vector<float> ones(1000, 1.0f);
+  const Floats ones(1000, 1.0f);
   EXPECT_EQ(encode(ones, 0.003).indices, (std::vector<uint32_t>{0, 1, 2})) << "the first run";
   std::vector<uint32_t> begins;
   for (uint64_t step = 1; step <= 200; ++step) {
@@ -136,7 +136,7 @@ TEST(Topk, TheStepChoosesARunAmongEquals) {
 TEST(Topk, NanAndInfinityAreTakenFirst) {
   for (const auto& [what, generate] : kInputs)
     for (const double ratio : {0.001, 0.002, 0.01, 0.5}) {
-      std::vector<float> x = generated(generate, 1000);
+      Floats x = generated(generate, 1000);
       x[993] = -kNan;
       const Entries one = encode(x, ratio, 5);
       EXPECT_TRUE(std::ranges::find(one.indices, 993u) != one.indices.end())
@@ -147,11 +147,11 @@ TEST(Topk, NanAndInfinityAreTakenFirst) {
                 std::min<std::ptrdiff_t>(2, std::ssize(two.values)))
           << what << " " << ratio;
     }
-  EXPECT_EQ(encode(std::vector<float>(100, kNan), 0.03).indices, (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_EQ(encode(Floats(100, kNan), 0.03).indices, (std::vector<uint32_t>{0, 1, 2}));
 }
 
 TEST(Topk, WhatIsFiniteIsStillChosenByMagnitudeBesideInfinity) {
-  std::vector<float> x = generated(kInputs[0].second, 1000);
+  Floats x = generated(kInputs[0].second, 1000);
   x[3] = kInf;
   x[500] = 100;
   x[700] = -200;
@@ -159,7 +159,7 @@ TEST(Topk, WhatIsFiniteIsStillChosenByMagnitudeBesideInfinity) {
 }
 
 TEST(Topk, LargestFloatsDoNotOverflow) {
-  std::vector<float> x(100, std::numeric_limits<float>::max());
+  Floats x(100, std::numeric_limits<float>::max());
   x[5] = 1;
   const Entries entries = encode(x, 0.99);
   EXPECT_EQ(std::ranges::count(entries.indices, 5u), 0);
@@ -167,11 +167,11 @@ TEST(Topk, LargestFloatsDoNotOverflow) {
 
 TEST(Topk, AForeignIndexIsRefused) {
   const auto codec = make_topk(0.02);
-  std::vector<float> x(100, 0.0f);
+  Floats x(100, 0.0f);
   x[8] = 3, x[50] = -2;
-  std::vector<std::byte> out(codec->encoded_bytes(100));
+  Bytes out(codec->encoded_bytes(100));
   codec->encode(x, out);
-  std::vector<float> y(100);
+  Floats y(100);
   codec->decode(out, y);
   EXPECT_EQ(y, x);
   const uint32_t outside = 100;

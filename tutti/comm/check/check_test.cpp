@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/patience.h"
 #include "tutti/comm/transport/inproc/thread_ranks.h"
 
@@ -77,19 +78,23 @@ std::vector<std::string> outcomes(int ranks, const CollectiveSpec& spec,
       x[i] = static_cast<float>(i % 7) - 3 + static_cast<float>(c.rank());
     CollectiveSpec mine = spec;
     mine.output = x.data();
-    const auto operation = (groups == 1 ? c : *part).plan(mine);
+    Communicator& group = groups == 1 ? c : *part;
+    const auto operation = group.plan(mine);
     if (fault && fault->in_transit)
-      (groups == 1 ? c : *part).set_timeout(patience(0.5));  // the others wait for it in vain
-    try {
+      group.set_timeout(patience(0.5));  // the others wait for it in vain
+    all[static_cast<size_t>(c.rank())] = message_of<CommError>("", [&] {
       for (int run = 0; run < 2; ++run) operation->run();
-    } catch (const CommError& error) {
-      all[static_cast<size_t>(c.rank())] = error.what();
-    }
+    });
     // Ranks read each other's memory: no rank releases it before all are done.
     ++over;
     while (over < ranks) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
   return all;
+}
+
+CollectiveSpec sum_of(size_t count, const char* algorithm) {
+  return {
+      .name = "bucket 7", .kind = Collective::allreduce, .count = count, .algorithm = algorithm};
 }
 
 std::function<void(std::byte*)> flip_bit_of(size_t byte) {
@@ -129,16 +134,12 @@ TEST(Check, PassesRoundingInEveryTypeAndWithSeveralPartsARank) {
 // Checks a lent block (pairwise reads the sender's memory in place) and a copied one (ring's
 // allgather rounds).
 TEST(Check, AFlippedBitIsNamedWithOperationRoundRanksAndBytes) {
-  const CollectiveSpec pairwise{
-      .name = "bucket 7", .kind = Collective::allreduce, .count = 300000, .algorithm = "pairwise"};
   EXPECT_THAT(
-      outcomes(3, pairwise, Fault{.round = 0, .change = flip_bit_of(70000)})[1],
+      outcomes(3, sum_of(300000, "pairwise"), Fault{.round = 0, .change = flip_bit_of(70000)})[1],
       MatchesRegex("rank 1/3 on .*: group 'global' .ranks 0-2.: allreduce 'bucket 7' by pairwise "
                    "number 1: round 0, message 0 from rank [02] on .* to rank 1 on .*: "
                    "bytes .65536, 131072. of 400000 are not what was sent.*"));
-  const CollectiveSpec ring{
-      .name = "bucket 7", .kind = Collective::allreduce, .count = 300000, .algorithm = "ring"};
-  EXPECT_THAT(outcomes(3, ring, Fault{.round = 3, .change = flip_bit_of(0)})[1],
+  EXPECT_THAT(outcomes(3, sum_of(300000, "ring"), Fault{.round = 3, .change = flip_bit_of(0)})[1],
               MatchesRegex("rank 1/3 on .*: group 'global' .ranks 0-2.: allreduce 'bucket 7' by "
                            "ring number 1: round 3, message 0 from rank 0 on .* to rank 1 on .*: "
                            "bytes .0, 65536. of 400000 are not what was sent.*"));
@@ -156,10 +157,9 @@ TEST(Check, PartsOfASplitCheckTooAndNameRanksOfTheJob) {
 
 // The sum goes wrong in one place, and all ranks get the wrong sum.
 TEST(Check, AWrongSumIsNamedByWhoAddedIt) {
-  const CollectiveSpec spec{
-      .name = "bucket 7", .kind = Collective::allreduce, .count = 40000, .algorithm = "pairwise"};
   EXPECT_THAT(
-      outcomes(4, spec, Fault{.rank = 2, .round = 0, .change = scale_by(3), .in_transit = false}),
+      outcomes(4, sum_of(40000, "pairwise"),
+               Fault{.rank = 2, .round = 0, .change = scale_by(3), .in_transit = false}),
       Each(MatchesRegex(
           "rank [0-3]/4 on .*: group 'global' .ranks 0-3.: allreduce 'bucket 7' by pairwise number "
           "1: elements .20000, 24096. of the result are not the sum of "
@@ -170,10 +170,7 @@ TEST(Check, AWrongSumIsNamedByWhoAddedIt) {
 // Each rank adds by itself, and one of them does so wrongly: it is found also when the change is
 // too small for the sums.
 TEST(Check, AnotherResultThanOnMostRanksIsNamed) {
-  const CollectiveSpec spec{.name = "bucket 7",
-                            .kind = Collective::allreduce,
-                            .count = 40000,
-                            .algorithm = "recursive_doubling"};
+  const CollectiveSpec spec = sum_of(40000, "recursive_doubling");
   Fault fault{.rank = 3, .round = 1, .change = scale_by(3), .in_transit = false};
   EXPECT_THAT(
       outcomes(4, spec, fault),

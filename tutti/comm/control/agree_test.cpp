@@ -38,7 +38,7 @@ TEST(Decide, WorkThatTakesLongerThanTheTimeoutIsWaitedFor) {
 }
 
 TEST(Decide, AWaitThatFailsSaysWhatRankZeroWasDoing) {
-  const std::string message = message_of<CommError>([&] {
+  EXPECT_TRUE(throws<CommError>({" is measuring kernels: nothing was heard of it yet"}, [] {
     run_ranks(2, [](Communicator& c) {
       c.set_timeout(patience(1));
       if (c.rank() == 0)
@@ -46,8 +46,7 @@ TEST(Decide, AWaitThatFailsSaysWhatRankZeroWasDoing) {
       else
         decide(c, "measuring kernels", [] { return ""; });
     });
-  });
-  EXPECT_TRUE(has_text(message, " is measuring kernels: nothing was heard of it yet"));
+  }));
 }
 
 TEST(Decide, TheWorkHasTheCallersAffinityAndFloatingPointModes) {
@@ -94,12 +93,11 @@ TEST(Decide, AnErrorHasItsTypeAndTextOnEveryRank) {
 
 TEST(Decide, AnErrorOfAnotherTypeKeepsItsText) {
   run_ranks(2, [](Communicator& c) {
-    try {
-      decide(c, "failing", []() -> std::string { throw std::invalid_argument("from a library"); });
-      ADD_FAILURE() << "no error on rank " << c.rank();
-    } catch (const std::exception& error) {
-      EXPECT_EQ(error.what(), as_reported(c, 0, ExitCode::failure, "from a library"));
-    }
+    EXPECT_EQ(message_of<std::exception>([&] {
+                decide(c, "failing",
+                       []() -> std::string { throw std::invalid_argument("from a library"); });
+              }),
+              as_reported(c, 0, ExitCode::failure, "from a library"));
   });
 }
 
@@ -118,15 +116,13 @@ TEST(OnEach, EveryRankWorksAndAllWaitForTheLast) {
 TEST(OnEach, WhatFailsOnOneRankFailsOnAll) {
   run_ranks(4, [](Communicator& c) {
     for (const bool several : {false, true}) {
-      try {
+      const std::string message = message_of<IoError>([&] {
         on_each(c, "writing", [&] {
           if (c.rank() == 2) throw IoError("the disk of rank 2 is full");
           if (c.rank() == 3 && several) throw ConfigError("rank 3 is wrong");
         });
-        ADD_FAILURE() << "no error on rank " << c.rank();
-      } catch (const IoError& error) {
-        EXPECT_EQ(error.what(), as_reported(c, 2, ExitCode::failure, "the disk of rank 2 is full"));
-      }
+      });
+      EXPECT_EQ(message, as_reported(c, 2, ExitCode::failure, "the disk of rank 2 is full"));
       on_each(c, "going on", [] {});
     }
   });
@@ -137,11 +133,8 @@ std::vector<std::string> disagreements(const std::vector<std::string>& texts) {
   std::vector<std::string> messages(texts.size());
   run_ranks(static_cast<int>(texts.size()), [&](Communicator& c) {
     const auto rank = static_cast<size_t>(c.rank());
-    try {
-      agree(c, "the configuration", texts[rank]);
-    } catch (const ConfigError& error) {
-      messages[rank] = error.what();
-    }
+    messages[rank] =
+        message_of<ConfigError>("", [&] { agree(c, "the configuration", texts[rank]); });
   });
   return messages;
 }

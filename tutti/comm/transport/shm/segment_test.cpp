@@ -46,6 +46,11 @@ class Child {
   pid_t process_ = -1;
 };
 
+std::optional<SharedSegment> open_again(const SharedSegment& segment, size_t bytes,
+                                        PeerAccess access) {
+  return SharedSegment::open(getpid(), segment.descriptor(), bytes, segment.nonce(), access);
+}
+
 TEST(SharedSegment, StartsAsZerosAndAnotherProcessSeesTheBytes) {
   const pid_t owner = getpid();
   SharedSegment mine = SharedSegment::create(10000);
@@ -72,8 +77,7 @@ TEST(SharedSegment, MovesAndRefusesWhatIsNotThere) {
   a = std::move(b);
   EXPECT_EQ(a.memory().data(), at);
   const int descriptor = a.descriptor();
-  EXPECT_FALSE(SharedSegment::open(getpid(), descriptor, 200, a.nonce(), PeerAccess::read))
-      << "another size is another segment";
+  EXPECT_FALSE(open_again(a, 200, PeerAccess::read)) << "another size is another segment";
   a.close_descriptor();
   EXPECT_FALSE(SharedSegment::open(getpid(), descriptor, 100, a.nonce(), PeerAccess::read));
   EXPECT_TRUE(SharedSegment::create(0).memory().empty());
@@ -82,8 +86,7 @@ TEST(SharedSegment, MovesAndRefusesWhatIsNotThere) {
 // A stray store of one rank must not change another's gradients, and no process may cut the memory.
 TEST(SharedSegment, PeersThatReadCannotWriteAndNobodyCanShortenIt) {
   const SharedSegment mine = SharedSegment::create(100);
-  const auto peer =
-      SharedSegment::open(getpid(), mine.descriptor(), 100, mine.nonce(), PeerAccess::read);
+  const auto peer = open_again(mine, 100, PeerAccess::read);
   ASSERT_TRUE(peer);
   mine.memory()[3] = std::byte{7};
   EXPECT_EQ(peer->memory()[3], std::byte{7});
@@ -101,8 +104,7 @@ TEST(SharedSegment, NeedsNeitherMemfdNorFallocate) {
                          [] {
                            SharedSegment mine = SharedSegment::create(10000);
                            mine.back(0, 10000);
-                           const auto peer = SharedSegment::open(getpid(), mine.descriptor(), 10000,
-                                                                 mine.nonce(), PeerAccess::read);
+                           const auto peer = open_again(mine, 10000, PeerAccess::read);
                            mine.memory()[9999] = std::byte{7};
                            return peer && peer->memory()[9999] == std::byte{7};
                          }),
@@ -113,8 +115,7 @@ TEST(SharedSegment, NeedsNeitherMemfdNorFallocate) {
 TEST(SharedSegment, RefusesASegmentOfTheSameSizeThatIsAnotherOne) {
   const SharedSegment meant = SharedSegment::create(100), found = SharedSegment::create(100);
   EXPECT_NE(meant.nonce(), found.nonce());
-  EXPECT_TRUE(
-      SharedSegment::open(getpid(), meant.descriptor(), 100, meant.nonce(), PeerAccess::read));
+  EXPECT_TRUE(open_again(meant, 100, PeerAccess::read));
   EXPECT_FALSE(
       SharedSegment::open(getpid(), found.descriptor(), 100, meant.nonce(), PeerAccess::read));
 }
@@ -123,8 +124,7 @@ TEST(SharedSegment, RefusesASegmentOfTheSameSizeThatIsAnotherOne) {
 TEST(SharedSegment, IsBackedByWhoeverWritesIt) {
   constexpr size_t kBytes = size_t{5} << 20;
   SharedSegment mine = SharedSegment::create(kBytes);
-  auto theirs =
-      SharedSegment::open(getpid(), mine.descriptor(), kBytes, mine.nonce(), PeerAccess::write);
+  auto theirs = open_again(mine, kBytes, PeerAccess::write);
   ASSERT_TRUE(theirs);
   theirs->back(kBytes / 2, kBytes);
   theirs->memory()[kBytes - 1] = std::byte{7};

@@ -11,7 +11,7 @@
 #include "tutti/base/patience.h"
 #include "tutti/comm/transport/tcp/run_processes.h"
 #include "tutti/comm/transport/tcp/store_communicator.h"
-#include "tutti/comm/transport/tcp/tcp_wire.h"
+#include "tutti/comm/transport/tcp/wire_of_two.h"
 
 namespace tutti::comm {
 namespace {
@@ -102,9 +102,7 @@ TEST(StoreProcesses, SurvivorsOfAKilledRankGoOnWithSharedMemory) { kill_and_go_o
 // that ends, or that no rank accepts.
 void find_dead_rank(bool connected, const std::string& how) {
   const std::vector<int> codes = run_processes(2, [&](int p, Store& store) {
-    auto board = std::make_shared<tcp::Switchboard>(
-        store, "job", p, 2, tcp::Switchboard::Options{.secret = "s", .address = "127.0.0.1"});
-    TcpWire wire(std::move(board), p, 2);
+    TcpWire wire = wire_of_two(store, p);
     char text = 'x';
     const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(5);
     if (p == 1) {
@@ -138,9 +136,7 @@ TEST(StoreProcesses, ARankThatAnswersNobodyIsGone) {
 // A stopped rank is late, not lost.
 TEST(StoreProcesses, AStoppedRankIsNotLost) {
   const std::vector<int> codes = run_processes(2, [&](int p, Store& store) {
-    auto board = std::make_shared<tcp::Switchboard>(
-        store, "job", p, 2, tcp::Switchboard::Options{.secret = "s", .address = "127.0.0.1"});
-    TcpWire wire(std::move(board), p, 2);
+    TcpWire wire = wire_of_two(store, p);
     int32_t process = getpid();
     if (p == 1) {
       store.set("process", std::to_string(process));

@@ -34,10 +34,11 @@ inline std::vector<std::string> run_threads(int size, const std::function<void(i
   return errors;
 }
 
-inline StoreOptions over_tcp(double timeout = kHangSeconds) {
-  return {.process = {.shared_memory = false, .timeout = timeout, .address = "127.0.0.1"},
+inline StoreOptions over_tcp(double timeout = kHangSeconds, bool shared_memory = false) {
+  return {.process = {.shared_memory = shared_memory, .timeout = timeout, .address = "127.0.0.1"},
           .secret = "s"};
 }
+inline StoreOptions over_shared_memory() { return over_tcp(kHangSeconds, true); }
 
 inline void expect_none(const std::vector<std::string>& errors) {
   for (size_t p = 0; p < errors.size(); ++p) EXPECT_EQ(errors[p], "") << "rank " << p;
@@ -68,11 +69,9 @@ inline void check_control(Communicator& c) {
   c.barrier();
 }
 
-inline void check_sums(Communicator& c, size_t count, const std::string& algorithm = {}) {
+inline void check_sums(Communicator& c, size_t count) {
   std::vector<float> x(count);
-  CollectiveSpec spec{.kind = Collective::allreduce, .count = count, .output = x.data()};
-  spec.algorithm = algorithm;
-  const auto sum = c.plan(spec);
+  const auto sum = c.plan({.kind = Collective::allreduce, .count = count, .output = x.data()});
   for (int round = 0; round < 3; ++round) {
     std::iota(x.begin(), x.end(), static_cast<float>(c.rank() + round));
     if (count > 1000) std::ranges::fill(x, static_cast<float>(c.rank() + round));

@@ -24,8 +24,7 @@ size_t run_with_late_rank(comm::Communicator& c, const Collected& what, int late
     trial.fill(0);
     if (c.rank() == late) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     time = Clock::now().time_since_epoch().count();
-    trial.operation().start();
-    trial.operation().wait();
+    trial.operation().run();
   }
   const auto all = c.allgather_value(begun);
   const auto apart = static_cast<size_t>(c.size());

@@ -85,6 +85,9 @@ class Trial {
   std::unique_ptr<comm::CollectiveOperation> operation_;
 };
 
+/// Runs a trial that many times. Returns the number of wrong elements.
+size_t run_trial(comm::Communicator& c, const Collected& what, int starts);
+
 /// Returns every collective by every algorithm that supports it, of every element type and
 /// reduction, each in one of these ways, taken in turn: in place or not, from several roots, with
 /// equal, unequal and empty parts, with buffers that move, in chunks. Sums and means of f32 and

@@ -25,7 +25,9 @@ std::vector<Collected> picked(MatrixAxes axes, size_t operations, uint64_t seed)
 }
 
 // Starts in one order and waits in another; both differ between ranks.
-size_t fly(comm::Communicator& c, std::vector<std::unique_ptr<Trial>>& trials) {
+size_t fly(comm::Communicator& c, const std::vector<Collected>& operations) {
+  std::vector<std::unique_ptr<Trial>> trials;
+  for (const Collected& what : operations) trials.push_back(std::make_unique<Trial>(c, what));
   size_t wrong = 0;
   const size_t n = trials.size();
   for (size_t round = 0; round < kRounds; ++round) {
@@ -42,10 +44,7 @@ size_t fly(comm::Communicator& c, std::vector<std::unique_ptr<Trial>>& trials) {
 }
 
 size_t run_flight(comm::Communicator& c, const MatrixAxes& axes, uint64_t seed) {
-  std::vector<std::unique_ptr<Trial>> trials;
-  for (const Collected& what : picked(axes, 8, seed))
-    trials.push_back(std::make_unique<Trial>(c, what));
-  return fly(c, trials);
+  return fly(c, picked(axes, 8, seed));
 }
 
 // Groups work while an operation of the whole is in flight; it progresses when its own communicator
@@ -60,14 +59,8 @@ size_t run_groups(comm::Communicator& c, const MatrixAxes& axes, int groups, boo
       {.kind = comm::Collective::allreduce, .algorithm = "pairwise", .count = 5003, .chunk = 1000});
   whole.fill(1);
   whole.operation().start();
-  size_t wrong = 0;
-  {
-    std::vector<std::unique_ptr<Trial>> trials;
-    for (const Collected& what :
-         picked(own, 6, static_cast<uint64_t>(100 * groups + c.rank() % groups)))
-      trials.push_back(std::make_unique<Trial>(*part, what));
-    wrong = fly(*part, trials);
-  }
+  const size_t wrong =
+      fly(*part, picked(own, 6, static_cast<uint64_t>(100 * groups + c.rank() % groups)));
   whole.operation().wait();
   return wrong + whole.wrong();
 }
@@ -82,11 +75,8 @@ size_t run_half(comm::Communicator& c, const MatrixAxes& axes) {
     const auto smaller = part->split(0, -part->rank());
     MatrixAxes own = axes;
     own.ranks = smaller->size(), own.node_of = smaller->node_of();
-    std::vector<std::unique_ptr<Trial>> trials;
-    for (const Collected& what : picked(own, 6, 77))
-      trials.push_back(std::make_unique<Trial>(*smaller, what));
     const auto window = smaller->allocate(4096);
-    wrong = fly(*smaller, trials);
+    wrong = fly(*smaller, picked(own, 6, 77));
     smaller->barrier();
   }
   const auto word = [&](int peer) { return comm::MessageSpec{.name = "word", .peer = peer}; };
@@ -99,19 +89,13 @@ size_t run_half(comm::Communicator& c, const MatrixAxes& axes) {
 // announced, and granted together. Once none of the grants for the last 384 of 20,000 was obeyed,
 // because the grants ended where a read of them did.
 size_t run_chunks(comm::Communicator& c, size_t chunks) {
-  Trial trial(c, {.kind = comm::Collective::allreduce,
-                  .algorithm = "pairwise",
-                  .element = comm::Element::i64,
-                  .count = 2 * chunks,
-                  .chunk = 2});
-  size_t wrong = 0;
-  for (uint64_t seed = 0; seed < 2; ++seed) {
-    trial.fill(seed);
-    trial.operation().start();
-    trial.operation().wait();
-    wrong += trial.wrong();
-  }
-  return wrong;
+  return run_trial(c,
+                   {.kind = comm::Collective::allreduce,
+                    .algorithm = "pairwise",
+                    .element = comm::Element::i64,
+                    .count = 2 * chunks,
+                    .chunk = 2},
+                   2);
 }
 
 }  // namespace

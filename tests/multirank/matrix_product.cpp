@@ -20,10 +20,6 @@ constexpr size_t kGuard = 64;    // bytes behind the output
 constexpr size_t kLarge = 1000;  // elements: above it, answers are cached and ways alternate
 constexpr std::byte kUnwritten{0x5A};
 
-bool dealt(Collective kind) {
-  return kind == Collective::reduce_scatter || kind == Collective::allgather ||
-         kind == Collective::gather || kind == Collective::scatter;
-}
 bool rooted(Collective kind) {
   return kind == Collective::broadcast || kind == Collective::reduce ||
          kind == Collective::gather || kind == Collective::scatter;
@@ -66,7 +62,7 @@ comm::Task task_of(const Collected& what, int rank, int ranks) {
   comm::Task task;
   task.kind = what.kind, task.rank = rank, task.ranks = ranks, task.root = what.root,
   task.count = what.count;
-  if (dealt(what.kind)) task.parts = parts_of(what.deal, what.count, ranks);
+  if (comm::has_parts(what.kind)) task.parts = parts_of(what.deal, what.count, ranks);
   if (what.kind != Collective::all_to_all) return task;
   size_t received = 0;
   for (int q = 0; q < ranks; ++q) {
@@ -105,18 +101,6 @@ class ReducedVectors {
   std::deque<std::pair<Key, Vector>> known_;
 };
 
-size_t run_trial(comm::Communicator& c, const Collected& what, int starts) {
-  Trial trial(c, what);
-  size_t wrong = 0;
-  for (int start = 0; start < starts; ++start) {
-    trial.fill(static_cast<uint64_t>(start));
-    trial.operation().start();
-    trial.operation().wait();
-    wrong += trial.wrong();
-  }
-  return wrong;
-}
-
 std::vector<int> roots_of(Collective kind, int ranks) {
   if (!rooted(kind) || ranks == 1) return {0};
   return ranks == 2 ? std::vector{0, 1} : std::vector{0, ranks / 2, ranks - 1};
@@ -133,7 +117,7 @@ bool treated_differently(const Collected& what) {
 void add_variants(std::vector<Collected>& all, const Collected& what, const MatrixAxes& axes,
                   bool only_equal) {
   std::vector<Collected> ways;
-  const bool has_deals = dealt(what.kind) || what.kind == Collective::all_to_all;
+  const bool has_deals = comm::has_parts(what.kind) || what.kind == Collective::all_to_all;
   for (const int root : roots_of(what.kind, axes.ranks))
     for (const Deal deal : {Deal::equal, Deal::uneven, Deal::sparse})
       for (const bool in_place : {false, true})
@@ -224,6 +208,17 @@ Trial::Trial(comm::Communicator& communicator, const Collected& what)
   if (!what.moving && extent.input > 0 && !output_only_) spec.input = input();
   if (!what.moving && (extent.output > 0 || output_only_)) spec.output = output();
   operation_ = communicator.plan(spec);
+}
+
+size_t run_trial(comm::Communicator& c, const Collected& what, int starts) {
+  Trial trial(c, what);
+  size_t wrong = 0;
+  for (int start = 0; start < starts; ++start) {
+    trial.fill(static_cast<uint64_t>(start));
+    trial.operation().run();
+    wrong += trial.wrong();
+  }
+  return wrong;
 }
 
 comm::ReferenceResult Trial::answer(uint64_t seed) const {

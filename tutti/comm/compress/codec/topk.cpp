@@ -24,11 +24,12 @@ constexpr size_t kFlagBlock = 32;
 constexpr size_t kCountedPiece = 64 << 10;  // elements that another thread may count
 
 uint32_t magnitude_of(float x) { return std::bit_cast<uint32_t>(x) & 0x7FFFFFFFu; }
+uint32_t magnitude_of(uint32_t magnitude) { return magnitude; }
 
-template <class Magnitude>
-size_t count_reaching(size_t n, uint32_t threshold, Magnitude magnitude) {
+template <class Value>
+size_t count_reaching(std::span<const Value> values, uint32_t threshold) {
   uint32_t reached = 0;
-  for (size_t i = 0; i < n; ++i) reached += magnitude(i) >= threshold ? 1u : 0u;
+  for (const Value& value : values) reached += magnitude_of(value) >= threshold ? 1u : 0u;
   return reached;
 }
 
@@ -36,15 +37,9 @@ size_t count_reaching(std::span<const float> values, uint32_t threshold, SharedW
   const Pieces pieces(values.size(), 1, kCountedPiece);
   std::array<size_t, Pieces::kMost> reached{};
   SharedWork::run(work, pieces.count(), [&](size_t i) {
-    const std::span<const float> piece = values.subspan(pieces.begin(i), pieces.length(i));
-    reached[i] = count_reaching(piece.size(), threshold,
-                                [piece](size_t j) { return magnitude_of(piece[j]); });
+    reached[i] = count_reaching(values.subspan(pieces.begin(i), pieces.length(i)), threshold);
   });
   return std::accumulate(reached.begin(), reached.end(), size_t{0});
-}
-size_t count_reaching(std::span<const uint32_t> magnitudes, uint32_t threshold) {
-  return count_reaching(magnitudes.size(), threshold,
-                        [magnitudes](size_t i) { return magnitudes[i]; });
 }
 
 // Bit i is set where block[i] reaches `from`.
@@ -74,8 +69,7 @@ void for_each_reaching(std::span<const float> values, uint32_t from, Found found
     if (magnitude_of(values[i]) >= from) found(i);
 }
 
-// The interval that holds the k-th largest magnitude: k or fewer reach `above`, k or more reach
-// `from`.
+// The interval of the k-th largest magnitude: k or fewer reach `above`, k or more reach `from`.
 class Bisection {
  public:
   Bisection(std::span<const float> values, size_t k, SharedWork* work)

@@ -1,6 +1,5 @@
 #pragma once
-// The planned collectives of a communicator: what a caller asks for, and the operation that does
-// it.
+// The planned collectives of a communicator: what a caller asks for, and the operation.
 
 #include <cstddef>
 #include <memory>
@@ -35,21 +34,15 @@ struct CollectiveSpec {
   int root = 0;
   std::vector<Slice> parts = {};  ///< reduce_scatter, allgather, gather, scatter; empty: equal
                                   ///< ones, count must be a multiple of size()
-  std::vector<Slice> sends =
-      {};  ///< all_to_all; sends and receives empty: count / size() elements for each rank
-  std::vector<Slice> receives = {};
-  const void* input =
-      nullptr;  ///< broadcast, reduce, allreduce: null means that the input is the output
-  void* output = nullptr;      ///< may be null on ranks without output
-  bool rebindable = false;     ///< buffers come with CollectiveOperation::rebind(); `input` and
-                               ///< `output` are not read
-  std::string algorithm = {};  ///< a name in comm/algorithm; empty: chosen by
-                               ///< comm/schedule/selection.h
-  bool reproducible = false;   ///< the sum must be taken in the order of comm/schedule/tree.h
-  Leaves leaves = {};          ///< reduce_scatter, allreduce: a sum over replicas, in their tree;
-                               ///< comm/schedule/schedule.h
-  bool shared_output =
-      false;  ///< allreduce, allgather: ranks that see each other's memory have one output
+  /// all_to_all; both empty: count / size() elements for each rank.
+  std::vector<Slice> sends = {}, receives = {};
+  const void* input = nullptr;  ///< broadcast, reduce, allreduce: null: the input is the output
+  void* output = nullptr;       ///< may be null on ranks without output
+  bool rebindable = false;      ///< buffers come with rebind(): `input` and `output` are not read
+  std::string algorithm = {};   ///< a name in comm/algorithm; empty: schedule/selection.h chooses
+  bool reproducible = false;    ///< the sum must be taken in the order of comm/schedule/tree.h
+  Leaves leaves = {};           ///< reduce_scatter, allreduce: a sum over replicas (schedule.h)
+  bool shared_output = false;   ///< allreduce, allgather: neighbours have one output
   /// Elements of the long vector. A larger broadcast, reduce or allreduce runs as chunks one after
   /// another, and lets other operations pass; so does a reduce_scatter or allgather of up to 32
   /// ranks by two_level or pairwise that is not checked. Other collectives run in one piece. 0: one

@@ -13,8 +13,7 @@
 namespace tutti {
 
 /// A case. `run` is collective: every rank of a group calls it with its own communicator. It
-/// returns the number of wrong elements on this rank. Immutable, so that ranks that are threads may
-/// share one.
+/// returns how many elements are wrong on this rank. Immutable, so that threads may share one.
 struct MatrixCase {
   std::string name;
   std::function<size_t(comm::Communicator&)> run;
@@ -25,8 +24,7 @@ struct MatrixAxes {
   std::vector<int> node_of = {};  ///< as from Communicator::node_of()
   std::vector<size_t> counts = {};
   std::vector<comm::Element> elements = {};
-  bool windows = false;  ///< ranks are processes that share memory: buffers lie once in windows and
-                         ///< once elsewhere
+  bool windows = false;  ///< ranks are processes that share memory: buffers lie in windows too
   int starts = 2;        ///< starts of each planned operation
 };
 
@@ -53,8 +51,7 @@ struct Collected {
   std::string name() const;
 };
 
-/// A collective of one rank with buffers of its own: planned once, then filled, run and checked any
-/// number of times.
+/// A collective of one rank with its own buffers: planned once, filled, run and checked many times.
 class Trial {
  public:
   /// Collective.
@@ -99,8 +96,7 @@ std::vector<MatrixCase> product_cases(const MatrixAxes& axes);
 /// Algorithms that claim to be reproducible must give the bits of the tree, for values whose sum
 /// depends on the order.
 std::vector<MatrixCase> bits_cases(const MatrixAxes& axes);
-/// Minimum and maximum of NaN, infinities and both zeros must have the same bits by every
-/// algorithm.
+/// Minimum and maximum of NaN, infinities and both zeros have the same bits by every algorithm.
 std::vector<MatrixCase> special_cases(const MatrixAxes& axes);
 /// Several operations are in flight with priorities and chunks, in another order on each rank;
 /// groups of a split work beside the whole.

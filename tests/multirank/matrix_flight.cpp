@@ -47,8 +47,7 @@ size_t run_flight(comm::Communicator& c, const MatrixAxes& axes, uint64_t seed) 
   return fly(c, picked(axes, 8, seed));
 }
 
-// Groups work while an operation of the whole is in flight; it progresses when its own communicator
-// waits for it.
+// Groups work while an operation of the whole is in flight; it moves when its communicator waits.
 size_t run_groups(comm::Communicator& c, const MatrixAxes& axes, int groups, bool reverse) {
   const std::unique_ptr<comm::Communicator> part =
       c.split(c.rank() % groups, reverse ? -c.rank() : c.rank());

@@ -165,8 +165,7 @@ std::string Collected::name() const {
   return text;
 }
 
-// Input, output and a guard lie in one piece of memory. In place, the shorter lies inside the
-// longer.
+// Input, output and a guard lie in one piece of memory; in place, the shorter inside the longer.
 Trial::Trial(comm::Communicator& communicator, const Collected& what)
     : what_(what), task_(task_of(what, communicator.rank(), communicator.size())) {
   const size_t bytes = comm::size_of(what.element);
@@ -201,8 +200,7 @@ Trial::Trial(comm::Communicator& communicator, const Collected& what)
   spec.algorithm = what.algorithm;
   spec.chunk = what.chunk;
   spec.priority = what.priority;
-  // Ranks that send or receive nothing name no buffer; in place, a collective with one buffer names
-  // only the output.
+  // Ranks that send or receive nothing name no buffer; in place, one buffer is named as the output.
   output_only_ = what.in_place && can_be_cut(what.kind);
   spec.rebindable = what.moving;
   if (!what.moving && extent.input > 0 && !output_only_) spec.input = input();

@@ -47,8 +47,7 @@ size_t elements_unlike(comm::Communicator& c, const Collected& what, bool reprod
   return wrong;
 }
 
-/// Calls run(T{}, Sum{}) with the type in which an element is stored, and the type in which it is
-/// added.
+/// Calls run(T{}, Sum{}) with the types in which an element is stored and added.
 template <class Run>
 size_t with_types_of(comm::Element element, const Run& run) {
   switch (element) {

@@ -119,8 +119,7 @@ void check_bits(comm::Communicator& c) {
                 c.transport().c_str());
 }
 
-// All ranks exchange for a few steps; then the last one calls `what` while the others are inside a
-// reduction.
+// After a few steps of all ranks the last one calls `what` while the others are inside a reduction.
 template <class What>
 void fault(comm::Communicator& c, What what) {
   exchange::GradientExchange exchange(c, exchange::ReplicaMap(c.size(), c.size(), c.rank()),

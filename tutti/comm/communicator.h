@@ -73,11 +73,9 @@ class Communicator : protected ChannelSource {
   /// Returns whether any ranks see each other's memory; the same on every rank.
   bool shares_memory() const { return places_.shares_memory(); }
   const std::string& name() const { return name_; }  ///< name of the group: "global", "data 0"
-  int job_rank(int rank) const {
-    return job_ranks_[static_cast<size_t>(rank)];
-  }                         ///< a member's rank in the whole job
-  std::string who() const;  ///< "rank 2/4 on n03", in the whole job: the beginning of every message
-                            ///< that a failing wait throws
+  /// Returns a member's rank in the whole job.
+  int job_rank(int rank) const { return job_ranks_[static_cast<size_t>(rank)]; }
+  std::string who() const;  ///< "rank 2/4 on n03", in the whole job: begins all errors of waits
   std::string rank_name(int rank) const;  ///< "rank 2 on n03": a member's name in messages
   std::string describe_group() const;     ///< "group 'data 0' (ranks 0, 2)"
   /// Names the transport for the log: "threads", "shared memory", "MPI", "TCP", "shared memory and
@@ -90,16 +88,14 @@ class Communicator : protected ChannelSource {
   /// Fills `all` with `mine` of rank 0, of rank 1, ...; all.size() = size() * mine.size(), the same
   /// on every rank.
   void allgather(std::span<const std::byte> mine, std::span<std::byte> all);
-  /// Combines the values of two neighbouring ranges of ranks into `mine`, the value of the lower
-  /// ranks.
+  /// Combines the values of two neighbouring ranges of ranks into `mine`, that of the lower ranks.
   using Fold = std::function<void(std::byte* mine, const std::byte* theirs)>;
   static constexpr size_t kMostCombined = 4096;  ///< bytes
   /// Reduces a few bytes over all ranks: `value` becomes the fold of all ranks' values in the
   /// order of tree(0, size()), the same on every rank. Sizes must agree. Values travel up a tree
   /// and down again: at most 2 log2 P + 2 messages a rank.
   void combine(std::span<std::byte> value, const Fold& fold);
-  /// Sets values[i] to its sum over ranks, in the order of tree(0, size()). For a few values: they
-  /// are combined.
+  /// Combines a few values: values[i] becomes its sum over ranks, in the order of tree(0, size()).
   void sum(std::span<double> values);
 
   /// Does the same for a plain value.
@@ -131,8 +127,7 @@ class Communicator : protected ChannelSource {
   T least(T value) {
     return combine_value(value, [](T& mine, const T& theirs) { mine = std::min(mine, theirs); });
   }
-  /// Returns a table with one entry from every rank, for facts that every rank has to know of every
-  /// other.
+  /// Returns a table with an entry from every rank, for facts that all ranks have to know.
   template <class T>
   std::vector<T> allgather_value(const T& mine) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -209,8 +204,7 @@ class Communicator : protected ChannelSource {
   void progress() {
     if (progress_->threads() == 0) progress_->pass();
   }
-  /// Returns an object that shares local work with waiting threads: folding, encoding, looking for
-  /// NaNs.
+  /// Returns what shares local work with waiting threads: folding, encoding, looking for NaNs.
   SharedWork& work() { return progress_->work(); }
   /// Polls until done(), moving operations forward; `pending` describes the wait when it fails.
   /// Every wait of comm/ runs this loop. `grace`: seconds added to the time-out, for waits whose
@@ -221,8 +215,7 @@ class Communicator : protected ChannelSource {
   /// second while waiting.
   virtual std::string lost_peer(std::span<const int> ranks) const = 0;
   /// Announces long waits, until it is called with an empty text: between two polls they sleep for
-  /// a tenth of the time that they have lasted and at most 10 ms, and their reports end with
-  /// `because`.
+  /// a tenth of the time that they have lasted, at most 10 ms. Reports end with `because`.
   void wait_patiently(std::string because) { patience_ = std::move(because); }
 
  protected:

@@ -62,8 +62,7 @@ int cores() {
 }
 
 // Naps or yields after a wait that has lasted `waited`, of which `silent` without a message. A rank
-// that waits for long leaves the core to the awaited ranks: in a crowd naps grow to a tenth of the
-// wait.
+// that waits for long leaves the core to others: in a crowd naps grow to a tenth of the wait.
 void give_core_away(Clock::duration waited, Clock::duration silent, bool is_sharing) {
   static thread_local Clock::time_point crowded_until{};
   const auto now = Clock::now();

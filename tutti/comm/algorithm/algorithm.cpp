@@ -12,8 +12,7 @@
 namespace tutti::comm {
 namespace {
 
-// Pointers, because the entries' order of construction among files is unspecified and copies would
-// come too early.
+// Pointers: the order of construction among files is unspecified, so copies could come too early.
 const std::array<const Algorithm*, 9> kOrder{
     &pairwise,    &recursive_doubling, &recursive_halving, &ring, &binomial,
     &double_tree, &two_level,          &ring_2d,           &bruck};

@@ -21,8 +21,7 @@ struct Steps {
 
 struct Algorithm {
   std::string_view name;
-  /// Says why it does not do this kind among these ranks; empty when it does. Callers use
-  /// refusal_of().
+  /// Says why it does not do this kind among these ranks; empty when it does. Call refusal_of().
   std::string (*refusal)(const Task& task);
   Schedule (*schedule)(const Task& task);
   Steps (*steps)(const Task& task);
@@ -50,21 +49,18 @@ const Algorithm& algorithm_named(std::string_view name);
 extern const Algorithm pairwise, ring, recursive_doubling, recursive_halving, binomial, double_tree,
     two_level, ring_2d, bruck;
 
-/// Counts the costs of a schedule: for algorithms without a closed formula, and for the test of
-/// formulas.
+/// Counts the costs of a schedule: for algorithms without a closed formula, and to test formulas.
 Steps count_steps(const Schedule& schedule);
 /// Returns the largest of each cost over the ranks' schedules; `make` gives the schedule of a
 /// task's rank. Among more than 64 ranks it counts only those that differ from their neighbours:
-/// the first and last ranks of the tree's blocks, and the ranks of the first nodes and of the last
-/// one.
+/// the first and last ranks of the tree's blocks, and the ranks of the first and last nodes.
 Steps count_busiest(const std::function<Schedule(const Task&)>& make, Task task);
 
 /// Returns the usual refusal: "binomial does not do all_to_all".
 std::string does_not_do(std::string_view algorithm, const Task& task);
 
-/// Throws CommError for a task that is wrong in itself: rank, root or parts out of range, tables
-/// that do not fit together. Algorithms rely on this check, and on existing parts: make_schedule
-/// ensures both.
+/// Throws CommError for a task that is wrong in itself: rank, root or parts out of range, or tables
+/// that do not fit. Algorithms rely on this check and on parts: make_schedule ensures both.
 void check_task(const Task& task);
 
 /// Returns the schedule of a checked task, with balanced parts for an allreduce that has none.

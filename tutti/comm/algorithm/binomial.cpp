@@ -20,8 +20,7 @@ int speaker(const Task& task, Range ranks) {
   return ranks.lo <= task.root && task.root < ranks.hi ? task.root : ranks.lo;
 }
 
-// Over v = (rank - root) mod n: v's parent is v without its lowest bit. The largest subtree is
-// served first.
+// Over v = (rank - root) mod n: v's parent is v without its lowest bit. Large subtrees come first.
 void build_broadcast(ScheduleBuilder& builder, const Task& task) {
   const int n = task.ranks;
   const int v = (task.rank - task.root + n) % n;

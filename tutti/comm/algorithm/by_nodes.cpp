@@ -64,8 +64,7 @@ size_t total_size(const std::vector<Slice>& slices) {
   return count;
 }
 
-// Some slices of the long vector: one after another in `base`, or in their places in a part of the
-// input.
+// Some slices of the long vector: one after another in `base`, or in place in a part of the input.
 class Copy {
  public:
   Copy(Block base, const std::vector<Slice>& slices) : base_(base), slices_(&slices) {}

@@ -16,15 +16,13 @@ void add_up(ScheduleBuilder& builder, const Task& task, Block sum);
 void share_down(ScheduleBuilder& builder, const Task& task);
 
 /// Says which rank holds which slice after the way up and before the way down. The vector is cut
-/// into columns of `ranks` ranks each; the first 2^floor(log2 ranks) of a column have equal
-/// slices of it.
+/// into columns of `ranks` ranks each, of which the first 2^floor(log2 ranks) have equal slices.
 struct Holders {
   std::vector<Slice> columns;  ///< without gaps
   int ranks = 0;               ///< ranks in each column
   std::function<int(size_t column, int i)> rank;
 
-  /// Returns the slice of the i-th rank of a column; empty for ranks that have given everything
-  /// away.
+  /// Returns the slice of the i-th rank of a column; empty for ranks that gave everything away.
   Slice held(size_t column, int i) const;
 };
 
@@ -32,8 +30,7 @@ struct Holders {
 /// its part. A part lies in one slice or in a few. `have` is the slice that this rank holds.
 void deal_out(ScheduleBuilder& builder, const Task& task, const Holders& holders, Slice have,
               Block sum);
-/// Adds the reverse round: sends each rank's part, its input, to the holders of that slice of the
-/// output.
+/// Adds the reverse round: sends each rank's part, its input, to the holders of that slice.
 void deal_in(ScheduleBuilder& builder, const Task& task, const Holders& holders, Slice have);
 
 }  // namespace tutti::comm

@@ -65,8 +65,7 @@ void add_in_column(ScheduleBuilder& builder, const GridPlace& at, Block piece,
   });
 }
 
-// Gathers the output along the row: before, each rank has its slice; afterwards all have all
-// slices.
+// Gathers the output along the row: each rank has its slice; afterwards all have all slices.
 void share_in_row(ScheduleBuilder& builder, const Task& task, const GridPlace& at,
                   const Algorithm& along_row) {
   Task gather = balanced_task(Collective::allgather, at.column,

@@ -52,8 +52,7 @@ class Game {
     }
   }
 
-  /// Returns an error; empty when all ranks are done, and every message was as its receiver
-  /// expects.
+  /// Returns an error; empty when all ranks are done and every receiver got what it expects.
   std::string play() {
     for (size_t r = 0; r < schedules_.size(); ++r) wake(r);
     while (!turn_.empty()) {

@@ -1,6 +1,5 @@
 #pragma once
-// A collective of all ranks with its memory, played (play.h) and compared with plain arithmetic,
-// for tests.
+// A collective of all ranks with its memory, for tests: played and compared with plain arithmetic.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

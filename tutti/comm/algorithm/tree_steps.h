@@ -38,8 +38,7 @@ struct TreeLeaf {
 };
 
 /// Adds to the last round of `builder` the sum of `leaves` in the order of the tree, into `to`. The
-/// leaves tile the tree from left to right, each one of its nodes. Inner nodes are kept in
-/// accumulators.
+/// leaves, nodes of the tree, tile it from left to right. Inner nodes are kept in accumulators.
 void add_tree(ScheduleBuilder& builder, const std::vector<TreeLeaf>& leaves, Block to);
 
 }  // namespace tutti::comm

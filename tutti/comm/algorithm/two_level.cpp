@@ -61,8 +61,7 @@ const Algorithm& along_columns(const NodeTable& table) {
 // Up to this many nodes a rank sends a message to each, all at once, rather than a logarithm of
 // them one after another. Bytes are about the same. Assumed, not measured: a message keeps its rank
 // busy for about a microsecond, and a round takes about ten, so 64 messages take as long as 6
-// rounds. (Prices of comm/cost do not help: they have no time for which a message keeps a rank
-// busy.)
+// rounds. (Prices of comm/cost do not help: no message keeps a rank busy in them.)
 constexpr int kFewNodes = 64;
 
 // Whether, among that many nodes, rows are better than messages from every rank to each node.

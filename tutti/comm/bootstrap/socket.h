@@ -77,22 +77,19 @@ std::optional<SocketAddress> own_among(std::vector<SocketAddress> addresses);
 /// that it listens on alone, otherwise this host's addresses. At least one.
 std::vector<std::string> hosts_to_reach(const std::optional<SocketAddress>& address, size_t most);
 
-/// Listens on a port; 0: any free port. An empty `address` means all, IPv4 and IPv6. Throws
-/// CommError.
+/// Listens on a port; 0: any free port. Without `address`: on all, IPv4 and IPv6. Throws CommError.
 Socket listen_on(const std::optional<SocketAddress>& address, int port);
 /// Returns whether a program on this host may listen on the address, at some port.
 bool is_of_this_host(const SocketAddress& address);
 int port_of(const Socket& listener);
-/// Accepts a connection, if one waits, and stores its address in `from`. Otherwise returns none and
-/// sets errno.
+/// Accepts a connection that waits, and stores its address in `from`. Otherwise sets errno.
 Socket accept_on(const Socket& listener, SocketAddress* from);
 /// Begins to connect; the result is known when the socket is writable. Returns none and sets errno
 /// where it cannot even begin.
 Socket begin_connect(const SocketAddress& to);
 /// Returns the error of a socket, 0 if there is none.
 int take_error(const Socket& socket);
-/// Waits for the result of begin_connect(). Returns false and sets errno where there is no
-/// connection.
+/// Waits for the result of begin_connect(). Returns false and sets errno where it has failed.
 bool finish_connect(const Socket& socket, std::chrono::steady_clock::time_point deadline);
 /// Returns whether an attempt to connect, or to be admitted, that ended with this errno is worth
 /// another one at once. True where a connection was made and ended, as by a listener that has too

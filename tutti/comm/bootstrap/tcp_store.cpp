@@ -17,8 +17,7 @@ using namespace store_protocol;
 namespace {
 
 constexpr auto kRetryConnect = std::chrono::milliseconds(100);
-constexpr auto kOneTry = std::chrono::seconds(10);  // after that another try is more likely to
-                                                    // succeed
+constexpr auto kOneTry = std::chrono::seconds(10);  // then another try does better
 
 SocketDeadline after(double seconds) {
   // A limit far beyond any wait, without overflow.
@@ -68,8 +67,7 @@ Socket TcpStore::connect(SocketDeadline deadline, Server server) const {
       host_, port_, timeout_, reason));
 }
 
-// Returns false and sets errno where the connection ends first or time is up; 0: it was ended in
-// order.
+// Returns false and sets errno where the connection ends or time is up; 0: it ended in order.
 bool TcpStore::meet(const Socket& socket, const SocketAddress& address,
                     SocketDeadline deadline) const {
   store_protocol::Challenge challenge{};

@@ -7,8 +7,7 @@
 // the secret keeps strangers out, but not attackers who can change packets on the way.
 //
 // Each connection has one request and answer at a time. The server reads a request into space of a
-// fixed size, keeps few connections that have not proved themselves (listener.h), and bounds its
-// memory.
+// fixed size, keeps few connections without proof (listener.h), and bounds its memory.
 
 #include <cstddef>
 #include <cstdint>

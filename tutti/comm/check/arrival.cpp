@@ -142,8 +142,7 @@ void ArrivalRecord::compare_arrivals(size_t steps) {
     lateness_[i / operations_] = std::max(lateness_[i / operations_], arrivals_[i] - earliest_[i]);
 }
 
-/// Returns this rank's lateness and waits. Puts all ranks' largest lateness of each step into
-/// lateness_.
+/// Returns this rank's lateness and waits. Puts each step's largest of all ranks into lateness_.
 Lateness ArrivalRecord::compare_waits(size_t steps) {
   Lateness mine{.rank = communicator_.rank()};
   if (steps == 0) return mine;

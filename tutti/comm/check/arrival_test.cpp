@@ -50,8 +50,7 @@ TEST(ArrivalRecord, TellsWaitingForALateRankFromCommunication) {
     const auto pause = [](int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); };
     constexpr int kSteps = 3;
     ArrivalRecord record(c, 1, kSteps + 1);
-    record.waited(0, ArrivalRecord::Clock::now());  // belongs to a step that was forgotten: not
-                                                    // counted
+    record.waited(0, ArrivalRecord::Clock::now());  // not counted: its step was forgotten
     for (int step = 0; step < kSteps; ++step) {
       while (c.rank() == 1 && waiting.load() <= step) std::this_thread::yield();
       if (c.rank() == 1) pause(80);

@@ -82,8 +82,7 @@ void ResultCheck::find_blocks(const Schedule& schedule) {
   }
 }
 
-// Adds elements to the totals of all blocks inside `held`, a slice of the long vector that lies at
-// `data`.
+// Adds elements to the totals of the blocks in `held`, a slice of the long vector, at `data`.
 void ResultCheck::add_up(const std::byte* data, Slice held, std::vector<double>& totals) const {
   const auto add = [&](const auto* x) {
     for (size_t b = 0; b < blocks_.size(); ++b) {

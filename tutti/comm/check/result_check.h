@@ -58,10 +58,9 @@ class ResultCheck {
   Operands operands_;
   Slice result_;  // the elements of the long vector in the output
   bool same_everywhere_, against_parts_;
-  std::vector<Slice> blocks_;      // blocks of the long vector; none lies in two parts
-  std::vector<bool> written_;      // by block: this rank wrote it last
-  std::vector<double> totals_;     // by block: sum, sum of absolute values; this rank's, then all
-                                   // ranks'
+  std::vector<Slice> blocks_;   // blocks of the long vector; none lies in two parts
+  std::vector<bool> written_;   // by block: this rank wrote it last
+  std::vector<double> totals_;  // by block: sum, sum of absolute values; of this rank, then of all
   std::vector<Verdict> verdicts_;  // by rank
   std::unique_ptr<ScheduleRun> add_totals_, gather_verdicts_;
   bool judged_ = false;  // this rank has its verdict, which is on its way

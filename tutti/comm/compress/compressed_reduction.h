@@ -56,8 +56,7 @@ struct CompressedReductionSpec {
   std::vector<MatrixBlock> matrices =
       {};  ///< powersgd: in order, without overlaps; the rest of the bucket, and matrices that do
            ///< not get smaller, travel dense. Empty: the whole bucket as one matrix, nearly square
-  const NodeGroups* groups = nullptr;  ///< hitopk: the communicator's groups; outlives the
-                                       ///< reduction
+  const NodeGroups* groups = nullptr;  ///< hitopk: the communicator's; outlives the reduction
   std::span<float> state = {};         ///< state_layout(...).floats; outlives the reduction
   std::span<std::byte> scratch = {};   ///< scratch_bytes(...) or more; outlives the reduction.
                                        ///< Empty: memory of its own

@@ -1,5 +1,4 @@
-// Tests the result of a compressed reduction: the sum, up to its codec's rounding, and nothing is
-// lost.
+// Tests that a compressed reduction gives the sum, up to its codec's rounding, and loses nothing.
 #include "tutti/comm/compress/compressed_reduction.h"
 
 #include <fmt/format.h>

@@ -13,8 +13,7 @@ class NodeGroups {
  public:
   /// Cuts `whole`. Collective. ranks_per_node 0: by the machine's nodes; otherwise that many
   /// neighbouring ranks count as a node, for example those of a socket or of a rack. Throws
-  /// ConfigError unless all nodes have equally many ranks. Must not outlive what `whole` depends
-  /// on.
+  /// ConfigError unless nodes have equally many ranks. Must not outlive what `whole` needs.
   explicit NodeGroups(Communicator& whole, int ranks_per_node = 0);
 
   /// Returns the ranks of this node, in the order of the whole.

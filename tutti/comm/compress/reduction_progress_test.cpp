@@ -61,8 +61,7 @@ TEST(CompressedReduction, StartDoesNotBlockAndSaysWhoIsMissing) {
     for (const char* method : {"int8", "topk:0.1", "hitopk:0.1", "powersgd:1"}) {
       CompressedJob early(c, {.method = method, .count = 1000, .groups = &groups}),
           late(c, {.method = method, .count = 1000, .groups = &groups});
-      // Two at a time, in another order on rank 3, which comes after the others were found to wait
-      // for it.
+      // Two at a time, in another order on rank 3, which comes after the others wait for it.
       CompressedJob& a = c.rank() == 3 ? late : early;
       CompressedJob& b = c.rank() == 3 ? early : late;
       if (c.rank() == 2) {

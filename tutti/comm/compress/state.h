@@ -73,8 +73,7 @@ class SavedState {
 std::string piece_name(int rank, std::string_view bucket, const StatePiece& piece);
 /// Returns whether a saved tensor of this name is a piece, of any rank and bucket.
 bool is_piece(std::string_view name);
-/// Returns a rank's state by piece, ready to be written. `state` has layout.floats; empty pieces
-/// are left out.
+/// Returns a rank's state by piece, ready to be written, without empty ones. It has layout.floats.
 std::vector<SavedPiece> save_state(const StateLayout& layout, int rank, std::string_view bucket,
                                    std::span<const float> state);
 

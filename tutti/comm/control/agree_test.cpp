@@ -61,8 +61,7 @@ TEST(Decide, TheWorkHasTheCallersAffinityAndFloatingPointModes) {
   });
 }
 
-// The text on this rank of an error of `rank`: other ranks add its name, except to a configuration
-// error.
+// The text on this rank of an error of `rank`: others add its name, except to a ConfigError.
 std::string as_reported(const Communicator& c, int rank, ExitCode code, const std::string& text) {
   if (c.rank() == rank || code == ExitCode::usage) return text;
   return fmt::format("rank {}/{} on {}: {}", rank, c.size(), c.host(rank), text);

@@ -1,6 +1,5 @@
 #pragma once
-// The control operations of a communicator, which need no plan: the numbers that messages compare,
-// and their names.
+// The control operations of a communicator, which need no plan: their names and compared numbers.
 
 #include <cstdint>
 

@@ -10,8 +10,7 @@
 
 namespace tutti::comm {
 
-/// One rank's place in the tree. A message up and one down cost a rank at most log2 P + 1 messages
-/// each.
+/// One rank's place in the tree. A way up or down costs a rank at most log2 P + 1 messages.
 struct ControlTree {
   ControlTree(int rank, int ranks, int root = 0);
 

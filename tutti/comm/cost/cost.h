@@ -6,8 +6,7 @@
 // link is free, keeps it busy for b * seconds_per_byte, and has arrived after `latency` and the
 // same time on the receiver's link, when that is free. A rank does its local steps when its round's
 // messages have arrived, and posts the next round when they have also left. Ranks of one node
-// communicate over `inside`, others over `between`; each rank has one link of each kind, in each
-// direction.
+// communicate over `inside`, others over `between`; a rank has one link of each kind and direction.
 
 #include <span>
 

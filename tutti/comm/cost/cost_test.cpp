@@ -26,8 +26,7 @@ double priced(const Algorithm& algorithm, Collective kind, int ranks, size_t cou
 constexpr size_t kCount = 16 * 8 * 1000;
 constexpr double kBytes = 4.0 * kCount;
 
-// Rounds times latency, moved bytes over the link's rate, added bytes: the algorithms' formulas, in
-// seconds.
+// The formulas in seconds: rounds times latency, moved bytes over the link's rate, added bytes.
 TEST(Cost, IsTheFormulaWhereRoundsAreEven) {
   for (const int n : {2, 4, 8}) {
     const double part = kBytes / n;

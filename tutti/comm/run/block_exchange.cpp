@@ -17,8 +17,7 @@ namespace {
 // Above the tags of a program's own messages, and below the largest tag that every MPI has.
 constexpr int kBlockTag = MessageSpec::kMostTag + 1;
 
-// Calls body for every other rank, beginning with the right neighbour, so that the ranks begin with
-// different peers.
+// Calls body for every other rank, the right neighbour first, so that no two ranks begin alike.
 template <class Body>
 void for_each_other_rank(const Communicator& communicator, Body body) {
   for (int k = 1; k < communicator.size(); ++k)

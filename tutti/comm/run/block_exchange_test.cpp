@@ -135,8 +135,7 @@ TEST(BlockExchange, BlocksThatDoNotFitAreAnErrorOfTheReceiver) {
   });
 }
 
-// Each exchange is a new object: the communicator counts them, so the number is the same on all
-// ranks.
+// Each exchange is a new object, and the communicator counts them: all ranks have the same number.
 TEST(BlockExchange, ItsNumberCountsTheCommunicatorsExchanges) {
   EXPECT_TRUE(throws<CommError>({"exchange number 3: rank 0"}, [&] {
     run_ranks(2, [](Communicator& c) {

@@ -29,8 +29,7 @@ bool can_be_cut(Collective kind) {
 }
 
 // Whether the collective can run as pieces of every rank's part. Inside a node each piece takes a
-// message of its own, because there are gaps between pieces of neighbouring parts: so only among
-// few ranks.
+// message of its own, because pieces of neighbouring parts have gaps: so only among few ranks.
 bool can_be_cut_in_parts(const Task& task, const Algorithm& algorithm) {
   constexpr int kFew = 32;
   return task.ranks <= kFew &&

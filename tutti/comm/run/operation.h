@@ -1,6 +1,5 @@
 #pragma once
-// Operation: an action of several ranks, planned once and started as often as wanted. Only wait()
-// blocks.
+// Operation: an action of several ranks, planned once and started many times. Only wait() blocks.
 
 #include <atomic>
 #include <chrono>
@@ -42,9 +41,8 @@ class Operation {
   /// other ranks (serves()). Never blocks; true when not in flight. Rethrows the operation's error,
   /// whichever thread met it, and again at every later call.
   bool test();
-  /// Returns when the operation is complete, moving every other operation in flight forward too.
-  /// Throws CommError when the communicator's time-out passes or a peer is found dead, and as
-  /// test() does.
+  /// Returns when the operation is complete, moving all others in flight forward too. Throws
+  /// CommError when the communicator's time-out passes or a peer is found dead, and as test() does.
   void wait();
   /// Starts it and waits for it.
   void run() {
@@ -60,8 +58,7 @@ class Operation {
   void set_priority(int priority) { priority_ = priority; }
   int priority() const { return priority_; }
 
-  /// Removes the time-out of wait(): it fails only when a peer is found dead or another rank gives
-  /// up.
+  /// Removes the time-out of wait(), which fails only when a peer is dead or another rank gives up.
   void set_patient(bool patient) { patient_ = patient; }
 
   const std::string& name() const { return name_; }
@@ -78,8 +75,7 @@ class Operation {
  protected:
   Operation(Communicator& communicator, std::string name);
   virtual void begin() = 0;    ///< publishes or sends; must not block. Called by the owner
-  virtual bool advance() = 0;  ///< true when complete; must not block. Called by any thread, one at
-                               ///< a time
+  virtual bool advance() = 0;  ///< true when complete; must not block. One thread at a time
   virtual Pending describe() const = 0;  ///< never called while another thread is in advance()
   /// Returns whether the operation is in flight, but only listens: it need not be polled all the
   /// time. Called under the same conditions as describe().
@@ -92,8 +88,7 @@ class Operation {
   void withdraw() noexcept;
 
   Communicator& communicator() const { return communicator_; }
-  /// Moves `other`, an operation of this rank, a step forward; for an operation on which others
-  /// wait.
+  /// Moves `other`, an operation of this rank on which others wait, a step forward.
   void help(Operation& other) const;
   /// Returns the pacer, for an operation that runs in chunks.
   Pacer& pacer() const;

@@ -12,8 +12,7 @@ TEST(Pacer, BytesAreBoundedOverAllOperationsAndTheMostUrgentBeginsFirst) {
   Pacer::Flow low, high;
   pacer.enter(low, 0);
   pacer.enter(high, 1);
-  const auto now = Pacer::Clock::now();  // later events count as recent, however long this test is
-                                         // delayed
+  const auto now = Pacer::Clock::now();  // later events count as recent, however slow this test is
   pacer.note(low, kHalf, 0, true);
   pacer.note(high, 0, 0, true);
   EXPECT_TRUE(pacer.may_begin(high, now));

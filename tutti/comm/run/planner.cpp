@@ -233,8 +233,7 @@ std::unique_ptr<CollectiveOperation> Planner::plan(const CollectiveSpec& spec) {
   Draft draft{.what = spec.name.empty()
                           ? std::string(comm::name_of(spec.kind))
                           : fmt::format("{} '{}'", comm::name_of(spec.kind), spec.name)};
-  std::exception_ptr refusal;  // thrown only after the agreement: the others would wait for this
-                               // rank until their time-out
+  std::exception_ptr refusal;  // thrown only after the agreement: the others wait for this rank
   try {
     make(spec, draft);
   } catch (const CommError& error) {

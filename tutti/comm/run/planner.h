@@ -41,8 +41,7 @@ class Planner {
     std::unique_ptr<CollectiveOperation> operation = {};
   };
   void make(const CollectiveSpec& spec, Draft& draft);
-  /// Returns the algorithm for a spec in which this rank finds no error. Throws CommError or
-  /// ConfigError.
+  /// Returns the algorithm for a spec without errors of this rank. Throws CommError or ConfigError.
   std::string algorithm_for(const CollectiveSpec& spec, const Draft& draft) const;
   /// Logs the text of explain_choice(), once for each kind and algorithm.
   void tell_choice(const Task& task, size_t element_bytes, const std::string& algorithm);

@@ -76,8 +76,7 @@ void Progress::serve_others() {
 
 size_t Progress::pass() {
   Lock lock(mutex_);
-  // The list may change during a step: then one operation is polled twice, or not before the next
-  // pass.
+  // The list may change during a step: then one operation is polled twice, or in the next pass.
   for (size_t i = 0; i < in_flight_.size();) {
     Operation* const operation = in_flight_[i];
     if (!operation->advancing_) step(*operation, lock);

@@ -52,8 +52,7 @@ class Progress {
   /// Returns the operation's describe(), while no thread advances it.
   Pending describe(const Operation& operation);
   Pacer& pacer() { return pacer_; }
-  /// Returns an object for sums and other local work of operations, in which waiting threads take
-  /// part.
+  /// Returns an object for sums and other local work of operations, which waiting threads share.
   SharedWork& work() { return work_; }
   bool empty() const;
 

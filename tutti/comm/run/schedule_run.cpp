@@ -13,12 +13,10 @@
 
 namespace tutti::comm {
 namespace {
-constexpr size_t kChainBlock =
-    1024;  // elements of a chain at a time: a few streams of this length stay in a 32 KiB L1
+constexpr size_t kChainBlock = 1024;  // elements at a time: a few such streams fit in a 32 KiB L1
 // Elements of a piece of a chain: some tens of microseconds.
 constexpr size_t kShared = size_t{32} << 10;
-// Shortest chain that is cut, in elements: dealing out a shorter one costs 3 % where no thread
-// helps.
+// Shortest chain that is cut, in elements: to deal out a shorter one costs 3 % without helpers.
 constexpr size_t kWorthSharing = 8 * kShared;
 }  // namespace
 
@@ -82,8 +80,7 @@ size_t ScheduleRun::bytes_of(const Block& block) const {
   return block.count() * size_of(run_of(block).type);
 }
 
-// Compares by address, because input and output may be the same memory. Before rebind() there is no
-// address.
+// Compares by address: input and output may be the same memory. Before rebind() there is none.
 Extents ScheduleRun::extents_of(const Block& block) const {
   return {run_of(block).data, bytes_of(block)};
 }
@@ -248,8 +245,7 @@ Run ScheduleRun::at(const Operand& operand, size_t offset) const {
   return run;
 }
 
-// Cuts the chain into pieces that waiting threads may take. An element's value does not depend on
-// its piece.
+// Cuts the chain into pieces for waiting threads. An element's value does not depend on its piece.
 void ScheduleRun::run_chain(const Chain& chain) {
   const size_t count = schedule_.rounds[round_].steps[chain.first].to.count();
   if (count < kWorthSharing) return run_piece(chain, {0, count});

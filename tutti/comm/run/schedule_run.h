@@ -52,8 +52,7 @@ class ScheduleRun {
   }
 
  private:
-  // Steps that are done block by block, one after another, so that intermediate values stay in the
-  // cache.
+  // Steps that are done block by block in turn, so that intermediate values stay in the cache.
   struct Chain {
     size_t first = 0, last = 0;
   };

@@ -63,8 +63,7 @@ TEST(StagedOperation, ThreadsMoveEveryStage) {
   });
 }
 
-// Ranks that wait for different operations move each other's second stages, because a wait moves
-// all.
+// Ranks that wait for different operations move each other's second stages: a wait moves all.
 TEST(StagedOperation, AWaitMovesTheStagesOfOthers) {
   run_ranks(4, [](Communicator& c) {
     const auto rows = c.split(c.rank() / 2, c.rank()), columns = c.split(c.rank() % 2, c.rank());

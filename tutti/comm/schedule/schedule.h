@@ -101,8 +101,7 @@ struct Task {
   bool mean = false;     ///< the sum is divided by the number of ranks (or whatever the executor
                          ///< divides by) at the end
   Leaves leaves = {};    ///< reduce_scatter, allreduce
-  bool ordered = false;  ///< sums must be taken in the order of comm/schedule/tree.h, over the
-                         ///< ranks or over the replicas of `leaves`
+  bool ordered = false;  ///< sums are in the order of comm/schedule/tree.h, over ranks or replicas
   bool equal_blocks = false;  ///< all_to_all: sends and receives of every rank are `ranks` blocks,
                               ///< each count / ranks elements, one after another
   /// allreduce, allgather: the output of all ranks of a node is one piece of memory. Each rank
@@ -186,8 +185,7 @@ struct Schedule {
 /// Prints each step on a line: "round 2: send output[0..127] to 3". For --print and for tests.
 std::string to_string(const Schedule& schedule);
 
-/// Builds a schedule, for algorithms. Empty blocks are left out on both sides, because both sides
-/// know their size.
+/// Builds a schedule, for algorithms. Both sides know which blocks are empty, and leave them out.
 class ScheduleBuilder {
  public:
   ScheduleBuilder(const Task& task, std::string algorithm);
@@ -201,8 +199,7 @@ class ScheduleBuilder {
   void await(int peer) { last().receives.push_back({peer, {}}); }
   void copy(Block to, Block from);
   void reduce(Block to, Block a, Block b);
-  /// Ends a sum that lies in `from`. Does nothing where sum and output are the same block and need
-  /// no change.
+  /// Ends a sum that lies in `from`. Does nothing where this is the output and needs no change.
   void finish(Block to, Block from);
 
   Slice take_staging(size_t count);

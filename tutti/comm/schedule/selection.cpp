@@ -55,16 +55,14 @@ std::optional<size_t> bound_of(const std::string& text) {
   return value;
 }
 
-// Reads one of three words: `yes`, `no`, or either (*), which leaves `choice` empty. False for any
-// other.
+// Reads `yes`, `no`, or either (*), which leaves `choice` empty. Returns false for any other word.
 bool read_choice(std::string_view word, std::string_view yes, std::string_view no,
                  std::optional<bool>& choice) {
   if (word == yes || word == no) choice = word == yes;
   return choice.has_value() || word == "*";
 }
 
-// Returns why the algorithm of a line does no task that the line may match; empty when it may do
-// one.
+// Returns why the algorithm of a line does no task that the line matches; empty when it may.
 std::string no_use(const Algorithm& algorithm, Collective kind, size_t most_ranks,
                    std::optional<bool> ordered) {
   constexpr size_t kEnough = 4, kCount = 64;  // ranks, on two nodes; elements

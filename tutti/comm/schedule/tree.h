@@ -30,8 +30,7 @@ int split_point(Range node);
 /// Returns whether `range` is a node of tree(0, replicas).
 bool is_node(int replicas, Range range);
 
-/// Returns the maximal nodes of tree(0, replicas) inside `owned`, from left to right. Together they
-/// tile `owned`.
+/// Returns the maximal nodes of tree(0, replicas) that tile `owned`, from left to right.
 std::vector<Range> maximal_subtrees(int replicas, Range owned);
 
 /// Distributes replicas over ranks contiguously and evenly: entry p is the first replica of rank p,

@@ -27,8 +27,7 @@ struct RoundOfMessages {
   };
   std::vector<Item> receives;
   std::vector<Item> sends;
-  bool may_borrow =
-      false;  ///< received blocks are only read before release(), so that they need not be copied
+  bool may_borrow = false;   ///< received blocks are only read before release(): no copy is needed
   bool until_taken = false;  ///< sends have left only when their receivers have posted this round:
                              ///< where nothing else holds the sender back
 };
@@ -41,12 +40,10 @@ class Channel {
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  /// Announces that the next post() is of round 0, perhaps much later: messages sent now find
-  /// space.
+  /// Announces that the next post() is of round 0, maybe much later: messages sent now find space.
   virtual void expect() {}
   virtual void post(size_t round) = 0;
-  /// Sets the same messages, with other addresses for those that move. Not collective, when no
-  /// round is posted.
+  /// Sets other addresses of the messages that move. Not collective, when no round is posted.
   virtual void rebind(std::vector<RoundOfMessages> rounds) = 0;
   /// Returns whether all messages of the posted round have arrived. Makes progress, never blocks.
   virtual bool received() = 0;
@@ -107,8 +104,7 @@ class ChannelAround : public Channel {
 /// Makes a channel for these rounds. All ranks make the same ones in the same order; it can be used
 /// after Channels::connect().
 using OpenChannel = std::function<std::unique_ptr<Channel>(std::vector<RoundOfMessages>)>;
-/// Makes a channel around another: it opens `inner` with the rounds given, or with messages of its
-/// own among them.
+/// Makes a channel around another: it opens `inner` with the rounds, and perhaps its own messages.
 using ChannelDecorator = std::function<std::unique_ptr<Channel>(
     Communicator&, std::vector<RoundOfMessages>, const OpenChannel& inner)>;
 

@@ -47,8 +47,7 @@ class Channels {
   void connect();
 
   /// Takes a number for messages that need no channel: their tag is Wire::tag_of_channel(number).
-  /// All ranks take numbers in the same order; the tag comes back when all of them have given it
-  /// back.
+  /// All ranks take numbers in the same order; the tag comes back when all have given it back.
   int take_number() { return numbers_.take(); }
   /// `clean`: every message with this tag has been taken up. Otherwise the tag is lost.
   void give_back(int number, bool clean) {

@@ -205,10 +205,9 @@ std::string ProcessCommunicator::alarm() {
             : std::string();
 }
 
-// Checks neighbours' processes. A process that runs may have left the group all the same: the wire
-// knows this of the ranks that it is connected with, and finds it out of one rank at a time, so
-// that a late rank does not cost every other one connections to all. On ranks elsewhere the wire
-// may have news.
+// Checks neighbours' processes. A process that runs may have left the group: the wire knows this of
+// the ranks that it is connected with, and finds it out of one rank at a time, so that a late rank
+// does not cost every other one connections to all. On ranks elsewhere the wire may have news.
 std::string ProcessCommunicator::lost_peer(std::span<const int> ranks) const {
   bool found_out = false;
   for (const int p : ranks) {

@@ -22,8 +22,7 @@ enum class WireKind : uint8_t { automatic, mpi, tcp };
 WireKind wire_named(std::string_view name);
 
 struct ProcessOptions {
-  bool shared_memory = true;  ///< among the ranks of a node that see each other's memory; false
-                              ///< sends everything over the wire
+  bool shared_memory = true;  ///< among neighbours; false sends everything over the wire
   double timeout = 60;        ///< seconds; applies to every wait
   Nodes nodes = Nodes::kernel;
   WireKind wire = WireKind::automatic;  ///< has no effect without MPI

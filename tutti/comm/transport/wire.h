@@ -64,8 +64,7 @@ class Wire {
   virtual std::unique_ptr<Messages> messages() = 0;
 
   /// Receives messages with one tag from any rank, in the order in which they come. While it lives,
-  /// no other object of this rank receives that tag. It takes one message at a time from the
-  /// transport.
+  /// no other object of this rank receives that tag. It takes one message at a time.
   class Inbox {
    public:
     virtual ~Inbox() = default;
@@ -77,8 +76,7 @@ class Wire {
     /// a message longer than `room`.
     virtual std::optional<Letter> next() = 0;
   };
-  /// Opens an inbox. Not collective; senders use send() with the same tag, once they know that it
-  /// is there.
+  /// Opens an inbox. Not collective; senders use send() with the same tag once they know of it.
   virtual std::unique_ptr<Inbox> inbox(size_t room, int tag) = 0;
   /// Control messages have tags below kControlTags; above, channels and users' messages have every
   /// other tag, because the smallest number of tags that an MPI has is 32,767.
@@ -99,8 +97,7 @@ class Wire {
   }
 
   /// Opens a channel for the messages of a planned operation, apart from those with other numbers.
-  /// `communicator` names ranks in errors. Not collective. Throws CommError when there are no more
-  /// numbers.
+  /// `communicator` names ranks in errors. Not collective. Throws CommError when numbers run out.
   virtual std::unique_ptr<Channel> channel(const Communicator& communicator,
                                            std::vector<RoundOfMessages> rounds, int number) = 0;
   /// Makes a wire among `members`, ranks of this one in their new order, this rank among them.
@@ -114,8 +111,7 @@ class Wire {
   virtual void raise_alarm() = 0;
   /// Returns the rank of the job that has given up, if one has. Never blocks.
   virtual std::optional<int> alarm() = 0;
-  /// Returns how the process of `rank` is known to have left or ended; empty otherwise. Never
-  /// blocks.
+  /// Returns how the process of `rank` is known to have ended; empty otherwise. Never blocks.
   virtual std::string lost(int rank) = 0;
   /// Returns how a rank whose process is known to live has left the group; empty otherwise.
   /// `find_out`: may cost a connection; otherwise only what is known already.

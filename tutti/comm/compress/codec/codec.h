@@ -52,8 +52,7 @@ class Codec {
   /// first of them. Threads that wait at `work` take part; the bytes do not depend on them.
   void encode(std::span<const float> values, std::span<std::byte> out, uint64_t step = 0,
               SharedWork* work = nullptr) const;
-  /// Sets values = decoded. `in` is an encoding of as many floats. Throws CommError when it cannot
-  /// be one.
+  /// Sets values = decoded. Throws CommError when `in` cannot be an encoding of as many floats.
   void decode(std::span<const std::byte> in, std::span<float> values) const;
   /// Adds sum += weight * decoded, where `decoded` has the same bits as from decode(). A sparse
   /// codec touches its own entries only.
@@ -68,8 +67,7 @@ class Codec {
                           float weight) const = 0;
 };
 
-/// Makes "bf16", "int8", "topk:0.01", ... Throws ConfigError that lists the codecs, or the range of
-/// the ratio.
+/// Makes "bf16", "topk:0.01", ... Throws ConfigError that lists the codecs, or the ratio's range.
 std::unique_ptr<Codec> make_codec(std::string_view spec);
 
 /// Sets sum = ((c0 + c1) + c2) + ... for the contributions whose encodings lie one after another in

@@ -94,8 +94,7 @@ TEST(Codec, ErrorOfARoundTripIsWithinItsBound) {
   }
 }
 
-// The loops become vector code: every lane must do the same as the single conversion, also for
-// special values.
+// Every lane of the vector code must do the same as the single conversion, also for special values.
 TEST(Codec, HalvesAreTheElementsRoundedOneByOne) {
   Rng rng(7, Purpose::test, 9);
   Floats x(5000);
@@ -228,8 +227,8 @@ TEST(Codec, ContributionsAreAddedInTheOrderOfTheRanks) {
     for (size_t r = 0; r < kRanks; ++r) {
       Floats x = random_values(kCount, 100 + r, 0.01f);
       for (float& value : x)
-        value *= std::ldexp(1.0f, static_cast<int>(3 * r));  // so that another order of the sum has
-                                                             // other bits
+        value *=
+            std::ldexp(1.0f, static_cast<int>(3 * r));  // the order of the sum decides its bits
       const Bytes bytes = encoded(*codec, x);
       all.insert(all.end(), bytes.begin(), bytes.end());
       const Floats y = decoded(*codec, bytes, kCount);

@@ -25,8 +25,7 @@ Value sum_lanes(size_t n, Term term) {
   return lane[0];
 }
 
-/// Returns a[0] b[0] + ... + a[n-1] b[n-1] in double: products of two floats neither overflow nor
-/// round.
+/// Returns a[0] b[0] + ... + a[n-1] b[n-1] in double, where products neither overflow nor round.
 inline double dot(const float* a, const float* b, size_t n) {
   return sum_lanes<double>(
       n, [=](size_t i) { return static_cast<double>(a[i]) * static_cast<double>(b[i]); });

@@ -60,8 +60,7 @@ class Onebit final : public BlockCodec {
   }
 
   void decode_block(const std::byte* in, std::span<float> y) const override {
-    uint32_t means[2];  // as bits: the choice is made without a branch, which would be mispredicted
-                        // every other time
+    uint32_t means[2];  // as bits: a branch would be mispredicted every other time
     std::memcpy(means, in, sizeof means);
     const uint32_t difference = means[0] ^ means[1];
     const std::byte* signs = in + sizeof means;

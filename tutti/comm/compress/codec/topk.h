@@ -14,8 +14,7 @@
 // It passes over a long vector four times: for two counts at thresholds that a sample of it
 // suggests, for a copy of the elements between them, and for the encoding.
 
-// An encoding is k floats in the order of their indices, then their k indices as uint32_t,
-// ascending.
+// An encoding is k floats in the order of their indices, then these as ascending uint32_t.
 
 #include <cstdint>
 #include <memory>

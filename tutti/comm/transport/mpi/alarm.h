@@ -35,8 +35,7 @@ class Alarm {
   /// Moves the messages of a raised alarm on. Never blocks.
   static void move_on();
   /// Notes that a message in flight was abandoned: its memory may be gone by the time of linger(),
-  /// which then waits without MPI, because MPI would go on to read from it. May be called by any
-  /// thread.
+  /// which then waits without MPI, because MPI would go on to read it. Any thread may call it.
   static void abandon_send();
 
  private:

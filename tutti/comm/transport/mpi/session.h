@@ -1,6 +1,5 @@
 #pragma once
-// MpiSession: MPI from initialisation to finalisation. The program's entry makes it, before threads
-// that use it.
+// MpiSession: MPI from initialisation to finalisation. The program's entry makes it before threads.
 
 #include <chrono>
 #include <memory>

@@ -29,8 +29,7 @@ struct MessageDescriptor {
 struct Mailbox {
   static constexpr size_t kInside = 2;  ///< descriptors in the box itself
   alignas(128) uint64_t posted;         ///< messages sent to the peer
-  uint64_t slots;  ///< descriptors that the owner writes in a cycle: those inside, or as many at
-                   ///< `elsewhere`
+  uint64_t slots;  ///< descriptors that the owner writes in a cycle, inside or at `elsewhere`
   WindowRegistry::Location elsewhere;
   MessageDescriptor inside[kInside];
   alignas(128) uint64_t taken;  ///< the peer's messages with which the owner is done

@@ -82,8 +82,7 @@ void SharedSegment::back(size_t begin, size_t end) {
   }
 }
 
-// Maps at an address where large pages are possible: a file's large pages begin at multiples of
-// their size.
+// Maps where large pages are possible: a file's large pages begin at multiples of their size.
 void SharedSegment::map(bool writes) {
   const size_t length = mapped(bytes_);
   const int access = writes ? PROT_READ | PROT_WRITE : PROT_READ;

@@ -50,8 +50,7 @@ class SharedSegment {
   ~SharedSegment();
 
   std::span<std::byte> memory() const { return {data_, bytes_}; }
-  /// Returns -1 once closed. Peers need the owner's descriptor only until they have mapped the
-  /// memory.
+  /// Returns -1 once closed. Peers need the owner's descriptor only to map the memory.
   int descriptor() const { return descriptor_; }
   void close_descriptor() noexcept;
   uint64_t nonce() const { return nonce_; }

@@ -41,8 +41,7 @@ void SharedChannel::rebind(std::vector<RoundOfMessages> rounds) {
   if (settled_) place();
 }
 
-// Reserves space for the blocks of a round that peers cannot see, or may not see later; returns its
-// bytes.
+// Reserves space for the blocks of a round that peers cannot see, now or later; returns its bytes.
 size_t SharedChannel::reserve(size_t r, const Neighbours& neighbours) {
   size_t bounce = 0;
   const auto index = [&](int rank) { return static_cast<size_t>(neighbours.index(rank)); };

@@ -171,8 +171,7 @@ void Outbound::take_welcome() {
   write();
 }
 
-// For whatever reason the reading ends, granted messages leave now: no later event may come that
-// would send them.
+// However the reading ends, granted messages leave now: no later event may come that sends them.
 void Outbound::hear() {
   while (hear_some()) {}
   if (!granted_.empty()) write();

@@ -17,8 +17,7 @@ class Readiness {
   };
 
   Readiness();
-  /// Watches `socket` until it is closed. Always reports readable sockets, writable ones only on
-  /// request.
+  /// Watches `socket` until it is closed. Reports readable sockets, and writable ones on request.
   void add(const Socket& socket, What what, uint32_t number, bool writable = false) const;
   void change(const Socket& socket, What what, uint32_t number, bool writable) const;
   /// Returns the number of events; more may come with the next call. Never blocks.

@@ -44,8 +44,7 @@ TEST(StoreCommunicator, ARankThatNeverComesIsNamed) {
   EXPECT_NE(errors[1], "");
 }
 
-// Acts as a store whose server is stopped: every question takes its time-out, and all messages
-// wait.
+// Acts as a store whose server is stopped: a question takes its time-out, and all messages wait.
 TEST(StoreCommunicator, AStoreThatHasFailedIsNotAskedAgain) {
   class Silent final : public Store {
    public:
@@ -198,8 +197,7 @@ TEST(StoreCommunicator, ConnectionsThatEndUnansweredAreMadeAgain) {
   EXPECT_LT(std::chrono::steady_clock::now(), until) << "it has not tried again";
 }
 
-// A member that knows the secret and then sends invalid frames loses its connection, and the group
-// gets an error.
+// A member that sends invalid frames after its proof loses its connection; the group gets an error.
 TEST(StoreCommunicator, NonsenseOfAMemberEndsItsConnection) {
   for (const tcp::FrameHeader nonsense :
        {tcp::FrameHeader{.kind = tcp::Kind::eager, .wire = 1, .bytes = uint64_t{1} << 62},

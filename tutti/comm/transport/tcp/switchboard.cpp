@@ -192,8 +192,7 @@ void Switchboard::move_locked() {
   for (Stranger& stranger : listener_->look()) admit(stranger);
 }
 
-// Returns whether the caller is a rank of this group; `said` then is the text of both sides'
-// proofs.
+// Returns whether the caller is a rank of this group, and the text of both sides' proofs.
 bool Switchboard::knows(const Stranger& stranger, const Hello& hello,
                         std::string& transcript) const {
   if (hello.to != group_.rank || hello.from < 0 || hello.from >= group_.size ||

@@ -29,8 +29,7 @@ class Switchboard {
  public:
   struct Options {
     std::string secret;   ///< secret of the group; not empty
-    std::string address;  ///< the only address to listen on, as for own_address(); empty: all of
-                          ///< this host
+    std::string address;  ///< the only address to listen on, as for own_address(); empty: all
   };
   /// Not collective. `store` outlives this. Throws CommError.
   Switchboard(Store& store, std::string prefix, int rank, int size, const Options& options);
@@ -43,8 +42,7 @@ class Switchboard {
   void receive(Incoming& message);
   void withdraw(Outgoing& message);
   void withdraw(Incoming& message);
-  /// Lets messages of this wire and tag be received by the key of kAnybody from now on; none may
-  /// have come.
+  /// Lets messages of this wire and tag be received by kAnybody from now on; none may have come.
   void open_inbox(uint64_t wire, int32_t tag);
   void close_inbox(uint64_t wire, int32_t tag);
   /// Receives and sends as much as possible. Never blocks.

@@ -1,13 +1,11 @@
 #include "tutti/cli/job/job_end.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <functional>
 
 #include "tutti/base/expect_text.h"
+#include "tutti/cli/job/supervised_job.h"
 
 namespace tutti::cli {
 namespace {
@@ -16,21 +14,10 @@ constexpr int exited(int code) { return code << 8; }  // as in waitpid's status
 
 void be_rank(const RankTable& table, const own_row::Place& place,
              const std::function<void()>& work) {
-  const pid_t child = fork();
-  if (child == 0) {
-    own_row::join(table.value(), place);
-    work();
-    _exit(0);
-  }
-  waitpid(child, nullptr, 0);
+  status_of(start_rank(table, place.rank, work, place.ranks_here));
 }
 
-struct Report {
-  int code = 0;
-  std::string text;
-};
-
-Report report_of(const RankTable& table, const JobEnd& end) {
+Ended report_of(const RankTable& table, const JobEnd& end) {
   testing::internal::CaptureStderr();
   const int code = explain_end(table, end);
   return {code, testing::internal::GetCapturedStderr()};
@@ -44,17 +31,17 @@ TEST(JobEnd, RanksOfOtherHostsCountThroughTheLauncher) {
   };
   for (const int code : {0, 3, 75}) {
     EXPECT_EQ(ended(exited(code)).code, code);
-    EXPECT_EQ(ended(exited(code)).text, "");
+    EXPECT_EQ(ended(exited(code)).printed, "");
   }
-  const Report failed = ended(exited(1)), killed = ended(exited(128 + SIGKILL));
+  const Ended failed = ended(exited(1)), killed = ended(exited(128 + SIGKILL));
   EXPECT_EQ(failed.code, 1);
   EXPECT_EQ(
-      failed.text,
+      failed.printed,
       "BANNER\ntutti: mpirun: it ended with exit code 1, but no rank of this host has failed: "
       "the cause is on another host\n");
   EXPECT_EQ(killed.code, 1);
   EXPECT_TRUE(
-      has_text(killed.text, "a rank was killed by signal 9 (Killed), but no rank of this host"));
+      has_text(killed.printed, "a rank was killed by signal 9 (Killed), but no rank of this host"));
 }
 
 TEST(JobEnd, RanksThatTheLauncherEndedAreNotTheCause) {
@@ -64,10 +51,10 @@ TEST(JobEnd, RanksThatTheLauncherEndedAreNotTheCause) {
       own_row::note_sent_off();
       own_row::set_run(RunState::checkpoint);
     });
-  const Report end = report_of(table, {.program = "mpirun", .status = exited(1)});
+  const Ended end = report_of(table, {.program = "mpirun", .status = exited(1)});
   EXPECT_EQ(end.code, 1);
   EXPECT_EQ(
-      end.text,
+      end.printed,
       "tutti: mpirun: it ended with exit code 1 after it had ended its ranks: something has told "
       "it to. The last checkpoint stands: --resume goes on from it\n");
 }
@@ -89,7 +76,7 @@ TEST(JobEnd, SaysWhatARunWouldGoOnFrom) {
     const RankTable table(2);
     be_rank(table, {1, 2, 2}, [run] { own_row::set_run(run); });
     end.trains = trains;
-    return report_of(table, end).text;
+    return report_of(table, end).printed;
   };
   for (const JobEnd& end :
        {JobEnd{.first_gone = {1}, .program = "mpirun", .status = exited(128 + SIGKILL)},
@@ -112,7 +99,7 @@ TEST(JobEnd, ARankThatIsToldToStopBeforeItHasBegunStopsTheJob) {
     return report_of(table, {.program = "mpirun", .status = exited(128 + signal)});
   };
   EXPECT_EQ(ended(SIGTERM).code, 75);
-  EXPECT_TRUE(has_text(ended(SIGTERM).text, "before the first step"));
+  EXPECT_TRUE(has_text(ended(SIGTERM).printed, "before the first step"));
   EXPECT_EQ(ended(SIGKILL).code, 1);
 }
 
@@ -125,13 +112,13 @@ TEST(JobEnd, WhoMissesAKilledRankHasNothingToAdd) {
   be_rank(table, {2, 4, 4}, [] { own_row::end(1, "no space"); });
   // It has received the error from rank 0.
   be_rank(table, {3, 4, 4}, [] { own_row::end(1, "rank 0 of the job has given up", 0, true); });
-  const Report end =
+  const Ended end =
       report_of(table, {.first_gone = {1}, .program = "mpirun", .status = exited(128 + SIGKILL)});
   EXPECT_EQ(end.code, 1);
-  EXPECT_TRUE(has_text(end.text, "rank 1/4 (process"));
-  EXPECT_TRUE(has_text(end.text, "no space"));
-  EXPECT_FALSE(has_text(end.text, "is gone"));
-  EXPECT_FALSE(has_text(end.text, "has given up"));
+  EXPECT_TRUE(has_text(end.printed, "rank 1/4 (process"));
+  EXPECT_TRUE(has_text(end.printed, "no space"));
+  EXPECT_FALSE(has_text(end.printed, "is gone"));
+  EXPECT_FALSE(has_text(end.printed, "has given up"));
 }
 
 TEST(JobEnd, OneRanksErrorIsToldOnceAndByIt) {
@@ -141,29 +128,29 @@ TEST(JobEnd, OneRanksErrorIsToldOnceAndByIt) {
   be_rank(table, {0, 3, 3}, [&] { own_row::end(1, named(2, 3, 1, text)); });  // as received from
                                                                               // rank 2
   be_rank(table, {2, 3, 3}, [&] { own_row::end(1, text); });
-  const Report end = report_of(table, {.program = "mpirun", .status = exited(1)});
+  const Ended end = report_of(table, {.program = "mpirun", .status = exited(1)});
   EXPECT_EQ(end.code, 1);
-  EXPECT_EQ(end.text, "tutti: " + named(2, 3, 1, text) + "\n");
+  EXPECT_EQ(end.printed, "tutti: " + named(2, 3, 1, text) + "\n");
 }
 
 TEST(JobEnd, RanksThatAllWaitAllSayForWhom) {
   const RankTable table(2);
   be_rank(table, {0, 2, 2}, [] { own_row::end(1, "no answer; not arrived: rank 1", 0, true); });
   be_rank(table, {1, 2, 2}, [] { own_row::end(1, "rank 0 of the job has given up", 0, true); });
-  const Report end = report_of(table, {.program = "mpirun", .status = exited(1)});
+  const Ended end = report_of(table, {.program = "mpirun", .status = exited(1)});
   EXPECT_EQ(end.code, 1);
-  EXPECT_TRUE(has_text(end.text, "no answer"));
-  EXPECT_TRUE(has_text(end.text, "has given up"));
+  EXPECT_TRUE(has_text(end.printed, "no answer"));
+  EXPECT_TRUE(has_text(end.printed, "has given up"));
 }
 
 TEST(JobEnd, ALauncherThatWasKilledOnPurposeIsNoNews) {
   const RankTable table(2);
   be_rank(table, {0, 2, 1}, [] { own_row::end(1, "not arrived: rank 1 on node1"); });
-  const Report end =
+  const Ended end =
       report_of(table, {.program = "mpirun", .status = SIGKILL, .launcher_killed = true});
   EXPECT_EQ(end.code, 1);
-  EXPECT_TRUE(has_text(end.text, "not arrived: rank 1 on node1"));
-  EXPECT_FALSE(has_text(end.text, "was killed"));
+  EXPECT_TRUE(has_text(end.printed, "not arrived: rank 1 on node1"));
+  EXPECT_FALSE(has_text(end.printed, "was killed"));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
@@ -10,7 +9,7 @@
 #include <thread>
 
 #include "tutti/base/expect_text.h"
-#include "tutti/base/process_state.h"
+#include "tutti/cli/job/supervised_job.h"
 
 namespace tutti::cli {
 namespace {
@@ -32,7 +31,7 @@ class Launcher {
   }
   ~Launcher() {
     kill(process, SIGKILL);
-    waitpid(process, nullptr, 0);
+    status_of(process);
     close(errors_[0]);
   }
   void stop_reading() {
@@ -52,12 +51,10 @@ class Launcher {
   int errors_[2] = {-1, -1};
 };
 
-bool launcher_runs(pid_t process) { return process_state(process)->runs(); }
-
 TEST(LauncherWatch, KillsALauncherThatStaysAndSaysSo) {
   const Launcher launcher([] { pause(); });
   see_launcher_end({.launcher = launcher.process, .began = launcher.began, .looks = 3});
-  EXPECT_FALSE(launcher_runs(launcher.process));
+  EXPECT_FALSE(runs(launcher.process));
   EXPECT_TRUE(has_text(launcher.printed(), "still waits"));
 }
 
@@ -69,25 +66,21 @@ TEST(LauncherWatch, KillsALauncherWhoseWordsNobodyReads) {
   char* words[] = {name.data(), process.data(), began.data(), rank.data(), looks.data()};
   const pid_t watch = fork();  // it closes files
   if (watch == 0) _exit(run_launcher_watch(5, words).value_or(1));
-  int status = -1;
-  waitpid(watch, &status, 0);
-  EXPECT_EQ(status, 0);
-  EXPECT_FALSE(launcher_runs(launcher.process));
+  EXPECT_EQ(status_of(watch), 0);
+  EXPECT_FALSE(runs(launcher.process));
 }
 
 TEST(LauncherWatch, LeavesALauncherAloneThatEnds) {
   const Launcher launcher([] { usleep(200000); });
   see_launcher_end({.launcher = launcher.process, .began = launcher.began, .looks = 1'000'000});
-  int status = -1;
-  waitpid(launcher.process, &status, 0);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(status_of(launcher.process), 0);
   EXPECT_EQ(launcher.printed(), "");
 }
 
 TEST(LauncherWatch, LeavesAnotherProcessOfThatNumberAlone) {
   const Launcher later([] { pause(); });
   see_launcher_end({.launcher = later.process, .began = later.began + 1, .looks = 1});
-  EXPECT_TRUE(launcher_runs(later.process));
+  EXPECT_TRUE(runs(later.process));
 }
 
 TEST(LauncherWatch, AStoppedLauncherIsNotTheOneThatWaits) {
@@ -100,7 +93,7 @@ TEST(LauncherWatch, AStoppedLauncherIsNotTheOneThatWaits) {
     see_launcher_end({.launcher = launcher.process, .began = launcher.began, .looks = 3});
   });
   usleep(1'000'000);
-  EXPECT_TRUE(launcher_runs(launcher.process));
+  EXPECT_TRUE(runs(launcher.process));
   kill(launcher.process, SIGKILL);
   watch.join();
 }
@@ -112,9 +105,7 @@ TEST(LauncherWatch, ALauncherMayWaitForARankThatIsThere) {
   });
   see_launcher_end(
       {.launcher = launcher.process, .began = launcher.began, .rank = getppid(), .looks = 1});
-  int status = 0;
-  waitpid(launcher.process, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_EQ(WEXITSTATUS(status_of(launcher.process)), 7);
 }
 
 TEST(LauncherWatch, IsCalledByItsOwnNameOnly) {

@@ -1,6 +1,4 @@
 // Tests signals to the starting process, and stops of its job.
-#include <sys/wait.h>
-
 #include <csignal>
 
 #include "tutti/base/expect_text.h"
@@ -16,14 +14,10 @@ TEST(Supervise, AStopBeforeTheFirstStepEndsTheJob) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
     const RankTable table(2);
     const Ended end = supervised(table, {}, [&] {
-      start_rank(table, 0, [] {
-        own_row::set_state(RankState::stoppable);
-        idle();
-      });
+      start_rank(table, 0, [] { stay(RankState::stoppable); });
       until(table, 0, RankState::stoppable);
       kill(getppid(), signal);  // rank 1 has not begun
-      idle();
-      return 0;
+      return idle();
     });
     EXPECT_EQ(end.code, 75);
     EXPECT_EQ(count(end.printed, "before the first step"), 1u) << end.printed;
@@ -51,8 +45,7 @@ TEST(Supervise, AStopOfOtherWorkSaysNothingOfSteps) {
     start_rank(table, 0, idle);
     until(table, 0, RankState::starting);
     kill(getppid(), SIGTERM);
-    idle();
-    return 0;
+    return idle();
   });
   EXPECT_EQ(end.code, 128 + SIGTERM);
   EXPECT_EQ(end.printed, "tutti: stopped by signal 15 (SIGTERM)\n");
@@ -62,17 +55,7 @@ TEST(Supervise, AStopReachesRanksThatTrain) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR2}) {
     const RankTable table(2);
     const Ended end = supervised(table, {}, [&] {
-      for (int rank : {0, 1})
-        start_rank(table, rank, [&] {
-          sigset_t set;
-          sigemptyset(&set);
-          sigaddset(&set, signal);
-          sigprocmask(SIG_BLOCK, &set, nullptr);
-          own_row::set_state(RankState::stoppable);
-          int got = 0;
-          sigwait(&set, &got);
-          own_row::end(75, "");
-        });
+      for (int rank : {0, 1}) start_rank(table, rank, [&] { end_at(signal); });
       for (int rank : {0, 1}) until(table, rank, RankState::stoppable);
       kill(getppid(), signal);
       for (int rank : {0, 1}) until(table, rank, RankState::ended);
@@ -92,16 +75,7 @@ TEST(Supervise, AStopReachesRanksWhoseWordsNobodyReads) {
     const int code = code_of_job(table, {}, [&] {
       const pid_t writer = fork();
       while (writer == 0) dprintf(STDERR_FILENO, "%s\n", std::string(1000, 'x').c_str());
-      start_rank(table, 0, [&] {
-        sigset_t set;
-        sigemptyset(&set);
-        sigaddset(&set, SIGTERM);
-        sigprocmask(SIG_BLOCK, &set, nullptr);
-        own_row::set_state(state);
-        int got = 0;
-        sigwait(&set, &got);
-        own_row::end(75, "");
-      });
+      start_rank(table, 0, [&] { end_at(SIGTERM, state); });
       signal(SIGTERM, SIG_IGN);
       until(table, 0, state);
       usleep(500000);  // until the pipe is full
@@ -142,17 +116,13 @@ TEST(Supervise, AStopBeforeTheFirstStepReachesTheRanksWithoutTheLauncher) {
       own_row::end(75, "", SIGTERM);
       _exit(0);
     });
-    start_rank(table, 0, [] {
-      own_row::set_state(RankState::stoppable);
-      idle();
-    });
+    start_rank(table, 0, [] { stay(RankState::stoppable); });
     start_rank(table, 1, idle);  // and rank 2 never begins
     signal(SIGTERM, SIG_IGN);
     until(table, 0, RankState::stoppable);
     until(table, 1, RankState::starting);
     kill(getppid(), SIGTERM);
-    idle();
-    return 0;
+    return idle();
   });
   EXPECT_EQ(end.code, 75);
   for (int rank : {0, 1}) EXPECT_EQ(table.row(rank).code, 75) << rank;
@@ -164,14 +134,12 @@ TEST(Supervise, ASignalEndsAJobThatHangsAtItsEnd) {
     start_rank(table, 0, [] { own_row::end(0, ""); });
     start_rank(table, 1, [] {
       signal(SIGTERM, SIG_IGN);
-      own_row::set_state(RankState::over);
-      idle();
+      stay(RankState::over);
     });
     until(table, 0, RankState::ended);
     until(table, 1, RankState::over);
     kill(getppid(), SIGTERM);
-    idle();
-    return 0;
+    return idle();
   });
   EXPECT_EQ(end.code, 1);
   EXPECT_TRUE(has_text(end.printed, "the job was at its end, and rank 1/2 (process "));
@@ -206,14 +174,12 @@ TEST(Supervise, ASecondInterruptEndsTheJobAtOnce) {
     until(table, 1, RankState::ended);
     start_rank(table, 0, [&] {
       signal(SIGINT, [](int) { kill(getppid(), SIGUSR1); });
-      own_row::set_state(RankState::stoppable);
-      for (;;) pause();
+      stay(RankState::stoppable);
     });
     signal(SIGUSR1, [](int) { kill(getppid(), SIGINT); });  // once the first signal has arrived
     until(table, 0, RankState::stoppable);
     kill(getppid(), SIGINT);
-    for (;;) pause();
-    return 0;
+    return idle();
   });
   EXPECT_EQ(end.code, 130);
   EXPECT_TRUE(has_text(end.printed, "second interrupt"));
@@ -226,8 +192,7 @@ TEST(Supervise, SaysWhoIsStoppedWhenNobodyElseCan) {
       for (int rank : {0, 1}) start_rank(table, rank, [] { raise(SIGSTOP); });
       for (int rank : {0, 1}) until(table, rank, RankState::starting);
       if (launcher_too) raise(SIGSTOP);
-      idle();
-      return 0;
+      return idle();
     });
     EXPECT_EQ(end.code, 1);
     EXPECT_TRUE(has_text(end.printed, "stopped by a signal (state T)"));
@@ -255,8 +220,7 @@ TEST(Supervise, AStoppedRankDoesNotGoOnWhenTheJobEnds) {
         own_row::set_run(RunState::stopped);
         _exit(75);
       });
-      own_row::set_state(RankState::stoppable);
-      idle();
+      stay(RankState::stoppable);
     });
     while (runs(saves)) usleep(1000);
     return 75;
@@ -306,9 +270,7 @@ TEST(Supervise, TimeInWhichItWasStoppedItselfDoesNotCount) {
   kill(job, SIGCONT);
   usleep(300'000);
   kill(table.row(0).process, SIGCONT);
-  int status = 0;
-  waitpid(job, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 3);
+  EXPECT_EQ(WEXITSTATUS(status_of(job)), 3);
 }
 
 // The shell's "Stopped" must be true of the whole job, and `fg` must bring all of it back.
@@ -325,8 +287,7 @@ TEST(Supervise, AStopOfTheTerminalStopsLauncherAndRanks) {
             setpgid(0, 0);
             const pid_t rank = start_rank(table, 0, [] {
               setpgid(0, 0);
-              own_row::set_state(RankState::stoppable);
-              for (;;) pause();
+              stay(RankState::stoppable);
             });
             while (runs(rank)) usleep(1000);
             return 3;
@@ -342,9 +303,7 @@ TEST(Supervise, AStopOfTheTerminalStopsLauncherAndRanks) {
   for (const pid_t process : {job, launcher, rank})
     while (!is(process, false)) usleep(1000);
   kill(rank, SIGKILL);
-  int status = 0;
-  waitpid(job, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_TRUE(WIFEXITED(status_of(job)));
 }
 
 TEST(Supervise, AfterAWarningItWaitsOnWhereThatIsAsked) {

@@ -112,18 +112,7 @@ TEST(Supervise, RanksOfOtherHostsAreNotTakenForRanksThatHaveNotBegun) {
   const Ended end = supervised(table, {}, [&] {
     for (int rank : {1, 3})
       start_rank(
-          table, rank,
-          [] {
-            sigset_t set;
-            sigemptyset(&set);
-            sigaddset(&set, SIGTERM);
-            sigprocmask(SIG_BLOCK, &set, nullptr);
-            own_row::set_state(RankState::stoppable);
-            int got = 0;
-            sigwait(&set, &got);
-            own_row::end(75, "");
-          },
-          2);
+          table, rank, [] { end_at(SIGTERM); }, 2);
     for (int rank : {1, 3}) until(table, rank, RankState::stoppable);
     kill(getppid(), SIGTERM);
     for (int rank : {1, 3}) until(table, rank, RankState::ended);
@@ -140,8 +129,7 @@ TEST(Supervise, ALauncherThatWaitsForASilentHostIsKilled) {
     for (int rank : {0, 1})
       start_rank(
           table, rank, [] { own_row::end(1, "not arrived: rank 2 on node1"); }, 2);
-    idle();
-    return 0;
+    return idle();
   });
   EXPECT_EQ(end.code, 1);
   EXPECT_EQ(count(end.printed, "not arrived: rank 2 on node1"), 1u) << end.printed;
@@ -157,8 +145,7 @@ TEST(Supervise, ALauncherThatHasLostARankIsKilled) {
   const Ended end = supervised(table, {}, [&] {
     start_rank(table, 0, [] { own_row::end(75, "", SIGTERM); });
     signal(SIGTERM, SIG_IGN);
-    idle();
-    return 0;
+    return idle();
   });
   EXPECT_EQ(end.code, 1);
   EXPECT_EQ(count(end.printed, "so it is killed: 1 of 2 ranks had begun"), 1u) << end.printed;
@@ -166,10 +153,8 @@ TEST(Supervise, ALauncherThatHasLostARankIsKilled) {
 
 TEST(Supervise, ALauncherThatBringsNoRankIsEnded) {
   const RankTable table(2);
-  const Ended end = supervised(table, {.start_seconds = static_cast<int>(patience(1))}, [&] {
-    idle();
-    return 0;
-  });
+  const Ended end =
+      supervised(table, {.start_seconds = static_cast<int>(patience(1))}, [&] { return idle(); });
   EXPECT_EQ(end.code, 1);
   EXPECT_EQ(count(end.printed, "has not brought a rank to its beginning within "), 1u)
       << end.printed;

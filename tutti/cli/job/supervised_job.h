@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -139,8 +140,34 @@ inline bool runs(pid_t process) {
   return state && state->runs();
 }
 
-[[noreturn]] inline void idle() {
+/// Returns the wait status of a child that has ended or will end.
+inline int status_of(pid_t child) {
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+/// Waits for a signal that ends the process; stands for the result of a launcher, too.
+[[noreturn]] inline int idle() {
   for (;;) pause();
+}
+
+/// The work of a rank that stays in this state.
+[[noreturn]] inline void stay(RankState state) {
+  own_row::set_state(state);
+  idle();
+}
+
+/// The work of a rank that waits in this state for the signal, and then ends with code 75.
+inline void end_at(int signal, RankState state = RankState::stoppable) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  own_row::set_state(state);
+  int got = 0;
+  sigwait(&set, &got);
+  own_row::end(75, "");
 }
 
 inline size_t count(const std::string& text, const std::string& part) {

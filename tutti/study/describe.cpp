@@ -150,8 +150,9 @@ std::string dates(const StudyResult& result) {
   return first.empty() ? "" : first + (last.empty() ? "" : " to " + last);
 }
 
-void drop_empty(Facts& facts) {
+Facts without_empty(Facts facts) {
   std::erase_if(facts, [](const auto& fact) { return fact.second.empty(); });
+  return facts;
 }
 
 }  // namespace
@@ -197,36 +198,31 @@ Facts header_facts(const StudyResult& result, const ReportText& text) {
   facts.emplace_back("Machine",
                      over_runs(result, [](const trace::RunStart& s) { return s.machine; }));
   facts.emplace_back("Made", text.made);
-  drop_empty(facts);
-  return facts;
+  return without_empty(std::move(facts));
 }
 
 Facts provenance(const StudyResult& result, const ReportText& text) {
   const auto fact = [&](std::string trace::RunStart::*member) {
     return over_runs(result, [member](const trace::RunStart& start) { return start.*member; });
   };
-  Facts facts;
-  facts.emplace_back("Command", text.command);
-  facts.emplace_back("Runs from", dates(result));
-  facts.emplace_back("Tutti", fact(&trace::RunStart::version));
-  facts.emplace_back("Git commit", fact(&trace::RunStart::git));
-  facts.emplace_back("Compiler", fact(&trace::RunStart::compiler));
-  facts.emplace_back("MPI", fact(&trace::RunStart::mpi));
-  facts.emplace_back("oneDNN", fact(&trace::RunStart::onednn));
-  facts.emplace_back("Machine", fact(&trace::RunStart::machine));
-  facts.emplace_back("Hosts", over_runs(result, [](const trace::RunStart& s) {
-                       return fmt::format(
-                           "{}",
-                           fmt::join(std::set<std::string>(s.hosts.begin(), s.hosts.end()), ", "));
-                     }));
-  facts.emplace_back("Threads per rank", per_size(result, [](const ScaleRow& row) {
-                       return fmt::to_string(row.threads_per_rank);
-                     }));
-  facts.emplace_back("Binding of rank 0", fact(&trace::RunStart::binding));
-  facts.emplace_back("Communication moved by", fact(&trace::RunStart::progress));
-  facts.emplace_back("Replicas stay together", fact(&trace::RunStart::synchronisation));
-  drop_empty(facts);
-  return facts;
+  const auto hosts = [](const trace::RunStart& s) {
+    const std::set<std::string> names(s.hosts.begin(), s.hosts.end());
+    return fmt::format("{}", fmt::join(names, ", "));
+  };
+  const auto threads = [](const ScaleRow& row) { return fmt::to_string(row.threads_per_rank); };
+  return without_empty({{"Command", text.command},
+                        {"Runs from", dates(result)},
+                        {"Tutti", fact(&trace::RunStart::version)},
+                        {"Git commit", fact(&trace::RunStart::git)},
+                        {"Compiler", fact(&trace::RunStart::compiler)},
+                        {"MPI", fact(&trace::RunStart::mpi)},
+                        {"oneDNN", fact(&trace::RunStart::onednn)},
+                        {"Machine", fact(&trace::RunStart::machine)},
+                        {"Hosts", over_runs(result, hosts)},
+                        {"Threads per rank", per_size(result, threads)},
+                        {"Binding of rank 0", fact(&trace::RunStart::binding)},
+                        {"Communication moved by", fact(&trace::RunStart::progress)},
+                        {"Replicas stay together", fact(&trace::RunStart::synchronisation)}});
 }
 
 bool missed_target(const StudyResult& result) {

@@ -271,8 +271,7 @@ void refuse_changed(const std::vector<PlannedRun>& runs, const LaunchOptions& op
   if (others < 0) return;
   throw ConfigError(
       fmt::format("{}{}. {}--fresh runs everything again and keeps the earlier runs aside; another "
-                  "--output-dir "
-                  "leaves them alone; --collect reports them as they are",
+                  "--output-dir leaves them alone; --collect reports them as they are",
                   first, others ? fmt::format(", and so were {} more", others) : "", advice));
 }
 

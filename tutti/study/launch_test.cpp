@@ -48,9 +48,30 @@ class LaunchTest : public testing::Test {
            : key == "run.threads"  ? OnChange::may_go_on
                                    : OnChange::begins_anew;
   }
+  /// Returns options with which earlier runs had this configuration, and runs now would have that.
+  LaunchOptions comparing(const Configuration& found, const Configuration& wanted) const {
+    LaunchOptions options = quiet_;
+    options.found = [=](const std::string&) { return found; };
+    options.wanted = [=](const PlannedRun&) { return wanted; };
+    options.rule = rule_of;
+    return options;
+  }
   static std::string text_of(const std::string& path) {
     std::ifstream file(path);
     return {std::istreambuf_iterator<char>(file), {}};
+  }
+  /// Returns what is shown of the runs.
+  static std::string shown_of(const std::vector<PlannedRun>& runs, LaunchOptions options,
+                              std::vector<LaunchResult>* results = nullptr) {
+    std::FILE* shown = std::tmpfile();
+    options.display = {.out = shown};
+    const auto launched = launch(runs, options);
+    if (results) *results = launched;
+    std::rewind(shown);
+    std::string text(4096, '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), shown));
+    std::fclose(shown);
+    return text;
   }
   const ScratchDirectory scratch_;
   const fs::path root_ = scratch_.path();
@@ -116,13 +137,10 @@ TEST_F(LaunchTest, AProgramThatIsNotThereIsAnIoError) {
 
 TEST_F(LaunchTest, AFinishedRunOfAnotherConfigurationIsRefusedWithItsKeysAndTheWaysOut) {
   const PlannedRun run = script("echo > \"$0/config.toml\"; " + record("done"));
-  LaunchOptions options = quiet_;
-  options.found = [](const std::string&) -> Configuration {
-    return {{"run.epochs", "3"}, {"optimizer.lr", "0.1"}, {"run.output_dir", "\"a\""}};
-  };
   Configuration now = {{"run.epochs", "3"}, {"optimizer.lr", "0.1"}, {"run.output_dir", "\"b\""}};
+  LaunchOptions options =
+      comparing({{"run.epochs", "3"}, {"optimizer.lr", "0.1"}, {"run.output_dir", "\"a\""}}, {});
   options.wanted = [&](const PlannedRun&) { return now; };
-  options.rule = rule_of;
   EXPECT_EQ(launch({run}, options).at(0).outcome, Outcome::finished);
   EXPECT_EQ(launch({run}, options).at(0).outcome, Outcome::kept);  // the folder does not count
   now["run.epochs"] = "5";
@@ -137,10 +155,7 @@ TEST_F(LaunchTest, AFinishedRunOfAnotherConfigurationIsRefusedWithItsKeysAndTheW
 
 TEST_F(LaunchTest, OtherThreadsOfAFinishedRunAreRefusedWithTheFlagThatKeepsThem) {
   const PlannedRun run = script("echo > \"$0/config.toml\"; " + record("done"));
-  LaunchOptions options = quiet_;
-  options.found = [](const std::string&) { return Configuration{{"run.threads", "4"}}; };
-  options.wanted = [](const PlannedRun&) { return Configuration{{"run.threads", "2"}}; };
-  options.rule = rule_of;
+  const LaunchOptions options = comparing({{"run.threads", "4"}}, {{"run.threads", "2"}});
   EXPECT_EQ(launch({run}, options).at(0).outcome, Outcome::finished);
   EXPECT_TRUE(throws<ConfigError>({"run.threads: 4 there, 2 now", "--threads 4 takes"},
                                   [&] { launch({run}, options); }));
@@ -183,21 +198,17 @@ TEST_F(LaunchTest, ARunThatFailedBeforeComesAfterTheOthers) {
 }
 
 TEST_F(LaunchTest, OneLineForEachRunAndTheEndOfAFailedOnesLog) {
-  std::FILE* shown = std::tmpfile();
   LaunchOptions options;
-  options.display = {.out = shown};
   options.target = trace::Target{};
   options.target->value = 0.5;
   const std::string end =
       R"(printf '%s\n' '{"schema":1,"event":"run_start","ranks":1}' )"
       R"('{"schema":1,"event":"eval","epoch":2,"accuracy":0.75,"wall_seconds":8}' )"
       R"('{"schema":1,"event":"run_stop","status":"done"}' > "$0/record.jsonl"; echo banner)";
-  const auto results = launch(
-      {script(end), script("echo banner; echo 'tutti: no memory'; echo more; exit 1", 2)}, options);
-  std::rewind(shown);
-  std::string text(4096, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), shown));
-  std::fclose(shown);
+  std::vector<LaunchResult> results;
+  const std::string text =
+      shown_of({script(end), script("echo banner; echo 'tutti: no memory'; echo more; exit 1", 2)},
+               options, &results);
   EXPECT_TRUE(
       has_text(text, "run 1 of 2   1 rank  repeat 1  target reached after 8.0 s and 2 epochs; "));
   EXPECT_TRUE(has_text(text, " s in all, about 0 s left\n"));
@@ -207,29 +218,18 @@ TEST_F(LaunchTest, OneLineForEachRunAndTheEndOfAFailedOnesLog) {
 }
 
 TEST_F(LaunchTest, TheTimeThatIsLeftIsOfRunsThatAreNotFinished) {
-  const auto shown_of = [](const std::vector<PlannedRun>& runs, size_t runs_after) {
-    std::FILE* shown = std::tmpfile();
-    LaunchOptions options{.runs_after = runs_after};
-    options.display = {.out = shown};
-    launch(runs, options);
-    std::rewind(shown);
-    std::string text(4096, '\0');
-    text.resize(std::fread(text.data(), 1, text.size(), shown));
-    std::fclose(shown);
-    return text;
-  };
   const PlannedRun first = script("sleep 0.2; " + record("done")),
                    second = script("sleep 0.2; " + record("done", 2), 2),
                    third = script("sleep 0.2; " + record("done", 3), 3);
-  EXPECT_FALSE(has_text(shown_of({first}, 0), "left")) << "nothing is left";
+  EXPECT_FALSE(has_text(shown_of({first}, {}), "left")) << "nothing is left";
   // One run exists already; after each of the other two 1000 or 999 are left, of 0.2 s and a bit on
   // average.
-  const std::string text = shown_of({first, second, third}, 999);
+  const std::string text = shown_of({first, second, third}, {.runs_after = 999});
   EXPECT_TRUE(has_text(text, "kept from before"));
   const size_t at = text.find(" min left");
   ASSERT_NE(at, std::string::npos) << text;
   EXPECT_NE(text.find(" min left", at + 1), std::string::npos) << text;
-  EXPECT_FALSE(has_text(shown_of({first, second, third}, 999), "left"))
+  EXPECT_FALSE(has_text(shown_of({first, second, third}, {.runs_after = 999}), "left"))
       << "none has run that would tell";
 }
 
@@ -281,10 +281,7 @@ TEST_F(LaunchTest, AFullDiskForTheConsoleDoesNotEndTheRun) {
 TEST_F(LaunchTest, AnUnfinishedRunOfAnotherConfigurationIsSetAsideWithAWarning) {
   const PlannedRun run = script("test -z \"$1\" && " + record("done"));
   leave_unfinished(run);
-  LaunchOptions options = quiet_;
-  options.found = [](const std::string&) { return Configuration{{"run.seed", "3"}}; };
-  options.wanted = [](const PlannedRun&) { return Configuration{{"run.seed", "5"}}; };
-  options.rule = rule_of;
+  const LaunchOptions options = comparing({{"run.seed", "3"}}, {{"run.seed", "5"}});
   testing::internal::CaptureStderr();
   const LaunchResult result = launch({run}, options).at(0);
   const std::string message = testing::internal::GetCapturedStderr();
@@ -312,10 +309,7 @@ TEST_F(LaunchTest, AnUnfinishedRunGoesOnWhereTrainingLetsTheKeyChange) {
   for (const char* key : {"run.threads", "run.output_dir"}) {
     const PlannedRun run = script(resumed + record("done"));
     leave_unfinished(run);
-    LaunchOptions options = quiet_;
-    options.found = [&](const std::string&) { return Configuration{{key, "3"}}; };
-    options.wanted = [&](const PlannedRun&) { return Configuration{{key, "5"}}; };
-    options.rule = rule_of;
+    const LaunchOptions options = comparing({{key, "3"}}, {{key, "5"}});
     testing::internal::CaptureStderr();
     const LaunchResult result = launch({run}, options).at(0);
     const std::string message = testing::internal::GetCapturedStderr();

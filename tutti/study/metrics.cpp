@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "tutti/study/curves.h"
@@ -153,7 +154,7 @@ namespace {
 
 template <class Get>
 Spread spread_over(const Runs& runs, Get get) {
-  return spread(measured(runs, [&](const RunSummary* run) { return get(*run); }));
+  return spread(measured(runs, [&](const RunSummary* run) { return std::invoke(get, *run); }));
 }
 
 /// Returns the runs whose times are compared: start-up costs in some of them would look like
@@ -164,7 +165,7 @@ Runs timed_runs(const Runs& runs) {
       }))
     return runs;
   Runs timed = runs;
-  std::erase_if(timed, [](const RunSummary* run) { return run->first_epoch_only; });
+  std::erase_if(timed, std::mem_fn(&RunSummary::first_epoch_only));
   return timed;
 }
 
@@ -185,34 +186,30 @@ ScaleRow make_row(const Size& size, const Runs& all, const std::string& metric) 
     if (run->usable()) runs.push_back(run);
   }
   row.runs = static_cast<int>(runs.size());
-  row.stopped = static_cast<int>(
-      std::ranges::count_if(all, [](const RunSummary* run) { return run->stopped; }));
+  row.stopped = static_cast<int>(std::ranges::count_if(all, &RunSummary::stopped));
   row.failed = static_cast<int>(all.size() - runs.size()) - row.stopped;
   const trace::RunStart& start = start_of(runs.empty() ? all : runs);
   row.local_batch = start.local_batch;
   row.global_batch = start.global_batch;
   row.threads_per_rank = start.threads_per_rank;
-  row.peak_learning_rate =
-      spread_over(runs, [](const RunSummary& run) { return run.peak_learning_rate; }).high;
-  row.critical_batch = spread_over(runs, [](const RunSummary& run) { return run.critical_batch; });
+  row.peak_learning_rate = spread_over(runs, &RunSummary::peak_learning_rate).high;
+  row.critical_batch = spread_over(runs, &RunSummary::critical_batch);
   const Runs timed = timed_runs(runs);
   row.untimed = static_cast<int>(runs.size() - timed.size());
-  row.first_epochs =
-      std::ranges::any_of(timed, [](const RunSummary* run) { return run->first_epoch_only; });
-  row.epoch_seconds = spread_over(timed, [](const RunSummary& run) { return run.epoch_seconds; });
-  row.samples_per_s = spread_over(timed, [](const RunSummary& run) { return run.samples_per_s; });
+  row.first_epochs = std::ranges::any_of(timed, &RunSummary::first_epoch_only);
+  row.epoch_seconds = spread_over(timed, &RunSummary::epoch_seconds);
+  row.samples_per_s = spread_over(timed, &RunSummary::samples_per_s);
   row.reach_seconds = spread_over(runs, [](const RunSummary& run) {
     return run.reach ? run.reach->wall_seconds : trace::kNotMeasured;
   });
-  row.core_seconds = spread_over(runs, [](const RunSummary& run) { return core_seconds(run); });
+  row.core_seconds = spread_over(runs, core_seconds);
   row.epochs_to_target = spread_over(runs, [](const RunSummary& run) {
     return run.reach ? run.reach->epoch : trace::kNotMeasured;
   });
-  row.best = spread_over(runs, [](const RunSummary& run) { return run.best; });
-  row.test = spread_over(runs, [](const RunSummary& run) { return run.test; });
+  row.best = spread_over(runs, &RunSummary::best);
+  row.test = spread_over(runs, &RunSummary::test);
   row.reached = row.reach_seconds.count;
-  row.cut_off = static_cast<int>(
-      std::ranges::count_if(runs, [](const RunSummary* run) { return run->cut_off; }));
+  row.cut_off = static_cast<int>(std::ranges::count_if(runs, &RunSummary::cut_off));
   const auto part = [&](double StepParts::*member) {
     return spread_over(runs, [&](const RunSummary& run) { return run.step.*member; }).mean;
   };

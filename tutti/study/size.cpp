@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <numeric>
 
 #include "tutti/base/error.h"
+#include "tutti/base/number.h"
 
 namespace tutti::study {
 namespace {
@@ -18,8 +18,7 @@ constexpr size_t kMostShared = 2;  // dimensions of a sample, as parallel.spatia
 
 int64_t read_count(std::string_view digits, std::string_view text) {
   int64_t count = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
-  if (error != std::errc() || end != digits.data() + digits.size() || count < 1 || count > kMost)
+  if (!read_number(digits, count) || count < 1 || count > kMost)
     throw ConfigError(
         fmt::format("--ranks: '{}' is not a number of ranks, such as 4, nor one with the ranks "
                     "that share each sample, such as 4/2x2",

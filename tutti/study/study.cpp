@@ -213,8 +213,7 @@ std::vector<RunSummary> run_all(const StudyFlags& flags, const std::vector<Plann
   fs::create_directories(flags.output_dir, failed);
   if (failed)
     throw IoError(
-        fmt::format("cannot make the folder {} of this study: {}; choose another "
-                    "--output-dir",
+        fmt::format("cannot make the folder {} of this study: {}; choose another --output-dir",
                     flags.output_dir, failed.message()));
   const FolderLock lock = lock_study(flags.output_dir, kGraceSeconds);
   if (!flags.quiet)

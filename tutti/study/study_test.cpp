@@ -51,18 +51,24 @@ e='"schema":1,"event":'
     std::ifstream file(root_ / "out/study.json");
     return parse_json(file);
   }
+  /// Writes a record whose lines are these events, each without its schema and braces.
+  void leave_record(const std::string& folder, const std::vector<std::string>& events) {
+    fs::create_directories(root_ / folder);
+    std::ofstream record(root_ / folder / trace::kRecordFile);
+    for (const std::string& event : events) record << "{\"schema\":1," << event << "}\n";
+  }
+  /// Returns what a study prints that ends with this code.
+  std::string printed_with(int code) {
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(run_study(flags_), code);
+    return testing::internal::GetCapturedStdout();
+  }
   /// Returns the output of --collect if the only run, in `folder`, was stopped early.
   std::string printed_of_a_stopped_run_in(const char* folder) {
-    fs::create_directories(root_ / folder);
-    std::ofstream(root_ / folder / trace::kRecordFile)
-        << R"({"schema":1,"event":"run_start","ranks":1})"
-        << "\n"
-        << R"({"schema":1,"event":"run_stop","status":"requeue"})"
-        << "\n";
+    leave_record(folder,
+                 {R"("event":"run_start","ranks":1)", R"("event":"run_stop","status":"requeue")"});
     flags_.collect_only = true;
-    testing::internal::CaptureStdout();
-    EXPECT_EQ(run_study(flags_), 75);
-    return testing::internal::GetCapturedStdout();
+    return printed_with(75);
   }
   /// Makes earlier runs be compared by their threads, which are read from the command that the
   /// study left there.
@@ -118,9 +124,7 @@ TEST_F(StudyTest, AFailureIsInTheReportAndTheNextStudyRunsOnlyThatAgain) {
 
 TEST_F(StudyTest, AMissedTargetIsAnAnswerUnlessItIsRequired) {
   mark("miss2");
-  testing::internal::CaptureStdout();
-  EXPECT_EQ(run_study(flags_), 0);
-  const std::string printed = testing::internal::GetCapturedStdout();
+  const std::string printed = printed_with(0);
   for (const char* part : {"was missed by some runs: 2 of 2 on 2 ranks",
                            "--require-target makes it 3", "What to do next", "--epochs N",
                            "schedule.scale_with_batch", "report.html", "runs.csv", "console.log"})
@@ -132,9 +136,7 @@ TEST_F(StudyTest, AMissedTargetIsAnAnswerUnlessItIsRequired) {
 
 TEST_F(StudyTest, TheReportShowsTheConfigurationThatTheRunsHad) {
   mark("configure");
-  flags_.resolve = [](const std::vector<std::string>&) -> Configuration {
-    return {{"optimizer.lr", "0.5"}};
-  };
+  flags_.resolve = [](const auto&) { return Configuration{{"optimizer.lr", "0.5"}}; };
   flags_.read_resolved = [](const std::string& path) -> Configuration {
     std::ifstream file(path);
     std::string line;
@@ -149,9 +151,7 @@ TEST_F(StudyTest, TheReportShowsTheConfigurationThatTheRunsHad) {
   const std::string html{std::istreambuf_iterator<char>(page), {}};
   EXPECT_TRUE(has_text(html, "<pre>[optimizer]\nlr = 0.5"));
   EXPECT_FALSE(has_text(html, "momentum = 0.9"));  // a default
-  flags_.resolve = [](const std::vector<std::string>&) -> Configuration {
-    return {{"optimizer.lr", "0.7"}};
-  };
+  flags_.resolve = [](const auto&) { return Configuration{{"optimizer.lr", "0.7"}}; };
   EXPECT_THROW(run_study(flags_), ConfigError);
 }
 
@@ -223,9 +223,7 @@ TEST_F(StudyTest, WhatFreshStartedAndAStopEndedGoesOnWithoutRunsOfTheEarlierProg
 TEST_F(StudyTest, RunsOfAnotherConfigurationInTheFolderAreLeftOutAndTheNotesSaySo) {
   mark("configure");
   std::string rate = "0.5";
-  flags_.resolve = [&](const std::vector<std::string>&) -> Configuration {
-    return {{"optimizer.lr", rate}};
-  };
+  flags_.resolve = [&](const auto&) { return Configuration{{"optimizer.lr", rate}}; };
   flags_.read_resolved = [](const std::string& path) -> Configuration {
     return {{"optimizer.lr", path.find("n0004") == std::string::npos ? "0.5" : "0.7"}};
   };
@@ -244,9 +242,7 @@ TEST_F(StudyTest, CollectWithoutAFolderOrOfASingleRunSaysWhatToGive) {
   flags_.collect_only = true;
   const std::string message = message_of<IoError>([&] { run_study(flags_); });
   EXPECT_TRUE(has_text(message, "there is no folder " + flags_.output_dir));
-  fs::create_directories(flags_.output_dir);
-  std::ofstream(root_ / "out" / trace::kRecordFile)
-      << R"({"schema":1,"event":"run_start"})" << '\n';
+  leave_record("out", {R"("event":"run_start")"});
   EXPECT_THROW(run_study(flags_), ConfigError);
   EXPECT_FALSE(fs::exists(root_ / "out/report.html"));
 }
@@ -259,14 +255,10 @@ TEST_F(StudyTest, WhereNoStudyLiesNobodyIsToldToStartOneAgain) {
 }
 
 TEST_F(StudyTest, ARunThatWentOnWithAnotherConfigurationIsInTheNotes) {
-  fs::create_directories(root_ / "out/runs/n0001-r1");
-  std::ofstream(root_ / "out/runs/n0001-r1" / trace::kRecordFile)
-      << R"({"schema":1,"event":"run_start","ranks":1})"
-      << "\n"
-      << R"({"schema":1,"event":"run_start","ranks":1,"changes":["run.epochs: 2 -> 4"]})"
-      << "\n"
-      << R"({"schema":1,"event":"run_stop","status":"done"})"
-      << "\n";
+  leave_record("out/runs/n0001-r1",
+               {R"("event":"run_start","ranks":1)",
+                R"("event":"run_start","ranks":1,"changes":["run.epochs: 2 -> 4"])",
+                R"("event":"run_stop","status":"done")"});
   flags_.collect_only = true;
   EXPECT_EQ(run_study(flags_), 0);
   EXPECT_TRUE(has_text(
@@ -286,14 +278,11 @@ TEST_F(StudyTest, CollectTakesOnlyTheRunsOfAStudy) {
 }
 
 TEST_F(StudyTest, CollectNamesTheKeysInWhichRunsDiffer) {
-  for (const char* run : {"a", "b", "c"}) {
-    fs::create_directories(root_ / "out" / run);
+  for (const std::string run : {"a", "b", "c"}) {
+    leave_record("out/" + run,
+                 {fmt::format(R"("event":"run_start","ranks":{})", run == "b" ? 2 : 1),
+                  R"("event":"run_stop","status":"done")"});
     std::ofstream(root_ / "out" / run / kResolvedFile) << "";
-    std::ofstream(root_ / "out" / run / trace::kRecordFile)
-        << R"({"schema":1,"event":"run_start","ranks":)" << (run == std::string("b") ? 2 : 1)
-        << "}\n"
-        << R"({"schema":1,"event":"run_stop","status":"done"})"
-        << "\n";
   }
   flags_.read_resolved = [](const std::string& path) -> Configuration {
     const char run = fs::path(path).parent_path().filename().string().front();
@@ -354,9 +343,7 @@ TEST_F(StudyTest, RunsThatComeAfterAreThoseThatAreNotFinished) {
 
 TEST_F(StudyTest, ADryRunLaunchesNothing) {
   flags_.dry_run = true;
-  testing::internal::CaptureStdout();
-  EXPECT_EQ(run_study(flags_), 0);
-  const std::string printed = testing::internal::GetCapturedStdout();
+  const std::string printed = printed_with(0);
   EXPECT_EQ(std::count(printed.begin(), printed.end(), '\n'), 4);
   EXPECT_FALSE(fs::exists(root_ / "out"));
 }

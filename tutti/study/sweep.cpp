@@ -25,8 +25,7 @@ int64_t local_batch(const StudyFlags& flags, const Size& size, const Size& base)
     if (global % (base.groups() * micro_batches))
       throw ConfigError(
           fmt::format("weak scaling needs a local batch: batch.global = {} is not divisible by the "
-                      "smallest rank "
-                      "count {}{}; set batch.local",
+                      "smallest rank count {}{}; set batch.local",
                       global, base.text(), times));
     return global / (base.groups() * micro_batches);
   }
@@ -71,14 +70,11 @@ void check(const StudyFlags& flags) {
   if (flags.replicas && flags.mode == Mode::weak)
     throw ConfigError(
         fmt::format("weak scaling gives every rank one replica, but run.replicas = {} fixes their "
-                    "number: remove "
-                    "it, or use --mode strong",
+                    "number: remove it, or use --mode strong",
                     flags.replicas));
 }
 
 }  // namespace
-
-std::string_view name(Mode mode) { return mode == Mode::weak ? "weak" : "strong"; }
 
 Mode parse_mode(std::string_view text) {
   if (text == "weak") return Mode::weak;

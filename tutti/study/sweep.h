@@ -18,7 +18,6 @@ enum class Mode {
   weak,   ///< the local batch is fixed: the global batch grows with the ranks
   strong  ///< the global batch is fixed: local = global / ranks
 };
-std::string_view name(Mode mode);
 Mode parse_mode(std::string_view text);  ///< throws ConfigError
 
 /// All inputs of `tutti study`. The cli fills it from flags and from the resolved base

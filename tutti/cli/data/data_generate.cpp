@@ -67,6 +67,14 @@ Spec seeded(Spec spec, uint64_t seed) {
   return spec;
 }
 
+/// Writes a set whose spec is this member. `kSide`: the usual side; 0: the set has none.
+template <auto kSpec, auto kWrite, int kSide = 0>
+void write_set(const Generate& g, const generate::SampleCounts& counts, int threads) {
+  auto spec = seeded(g.*kSpec, g.seed);
+  if constexpr (kSide > 0) spec.side = g.side_or(kSide);
+  kWrite(g.dir, spec, counts, threads);
+}
+
 struct GeneratedSet {
   std::string name;
   generate::SampleCounts usual;  ///< samples in each part, where no flag sets them
@@ -78,11 +86,7 @@ const std::vector<GeneratedSet>& sets() {
       {"lattices", {.train = 10000, .test = 2000}, write_lattice_files},
       {"cosmoflow",
        {.train = 512, .test = 128},
-       [](const Generate& g, const generate::SampleCounts& counts, int threads) {
-         generate::VolumeSpec spec = seeded(g.cosmology, g.seed);
-         spec.side = g.side_or(64);
-         generate::write_cosmoflow(g.dir, spec, counts, threads);
-       }},
+       write_set<&Generate::cosmology, generate::write_cosmoflow, 64>},
       {"deepcam",
        {.train = 64, .test = 16},
        [](const Generate& g, const generate::SampleCounts& counts, int threads) {
@@ -99,18 +103,8 @@ const std::vector<GeneratedSet>& sets() {
        }},
       {"neurons",
        {.train = 2, .test = 1},
-       [](const Generate& g, const generate::SampleCounts& counts, int threads) {
-         generate::TissueSpec spec = seeded(g.neurons, g.seed);
-         spec.side = g.side_or(64);
-         generate::write_neurons(g.dir, spec, counts, threads);
-       }},
-      {"cbed",
-       {.train = 2048, .test = 512},
-       [](const Generate& g, const generate::SampleCounts& counts, int threads) {
-         generate::CbedSpec spec = seeded(g.cbed, g.seed);
-         spec.side = g.side_or(64);
-         generate::write_cbed(g.dir, spec, counts, threads);
-       }},
+       write_set<&Generate::neurons, generate::write_neurons, 64>},
+      {"cbed", {.train = 2048, .test = 512}, write_set<&Generate::cbed, generate::write_cbed, 64>},
       {"stem",
        {.train = 2048, .test = 512},
        [](const Generate& g, const generate::SampleCounts& counts, int threads) {
@@ -121,14 +115,8 @@ const std::vector<GeneratedSet>& sets() {
        }},
       {"clicks",
        {.train = 200000, .test = 50000},
-       [](const Generate& g, const generate::SampleCounts& counts, int threads) {
-         generate::write_clicks(g.dir, seeded(g.clicks, g.seed), counts, threads);
-       }},
-      {"text",
-       {.train = 20000, .test = 2000},
-       [](const Generate& g, const generate::SampleCounts& counts, int threads) {
-         generate::write_text(g.dir, seeded(g.text, g.seed), counts, threads);
-       }},
+       write_set<&Generate::clicks, generate::write_clicks>},
+      {"text", {.train = 20000, .test = 2000}, write_set<&Generate::text, generate::write_text>},
       {"token-pairs",
        {.train = 20000, .test = 1000},
        [](const Generate& g, const generate::SampleCounts& counts, int) {
@@ -136,14 +124,10 @@ const std::vector<GeneratedSet>& sets() {
        }},
       {"protein",
        {.train = 8000, .test = 2000},
-       [](const Generate& g, const generate::SampleCounts& counts, int threads) {
-         generate::write_protein(g.dir, seeded(g.chain, g.seed), counts, threads);
-       }},
+       write_set<&Generate::chain, generate::write_protein>},
       {"vibrations",
        {.train = 8192, .test = 1024},
-       [](const Generate& g, const generate::SampleCounts& counts, int threads) {
-         generate::write_vibrations(g.dir, seeded(g.vibrations, g.seed), counts, threads);
-       }},
+       write_set<&Generate::vibrations, generate::write_vibrations>},
   };
   return all;
 }
@@ -297,21 +281,16 @@ Verb data_generate_verb() {
   return {
       .name = "generate",
       .summary = "Write a data set made from a seed",
-      .arguments = {{.names = "NAME",
-                     .help = data::names_of_generated(),
-                     .bind =
-                         [state](const std::string& name) {
-                           set_called(name);  // refuses unknown sets before a set's own flag
-                           state->name = name;
-                         },
-                     .kind = Names::generated,
-                     .required = "data generate needs a data set, for example: tutti data generate "
-                                 "lattices data/lattices"},
-                    {.names = "DIR",
-                     .help = "The data set's folder",
-                     .bind = &state->dir,
-                     .kind = Names::folder,
-                     .required = "a folder is needed, for example: data/lattices"}},
+      .arguments = {required_flag(
+                        Names::generated, "NAME", {}, data::names_of_generated(),
+                        [state](const std::string& name) {
+                          set_called(name);  // refuses unknown sets before a set's own flag
+                          state->name = name;
+                        },
+                        "data generate needs a data set, for example: tutti data generate lattices "
+                        "data/lattices"),
+                    required_flag(Names::folder, "DIR", {}, "The data set's folder", &state->dir,
+                                  "a folder is needed, for example: data/lattices")},
       .flags = std::move(flags),
       .examples = {{"tutti data generate lattices data/lattices --train 20000 --seed 7",
                     "20,000 training images and the usual number of test images"}},

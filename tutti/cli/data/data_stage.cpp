@@ -98,17 +98,12 @@ Verb data_fetch_verb() {
           "NAME is mnist or fashion-mnist, or a file that lists URLs, one a line: \"URL [SHA256] "
           "[NAME]\". A broken connection is taken up again where it broke, also by a later call; "
           "a file gets its name when it is whole and its checksum is right.",
-      .arguments = {{.names = "NAME",
-                     .help = "A data set, or a list of URLs",
-                     .bind = &state->what,
-                     .kind = Names::file,
-                     .required = "data fetch needs a data set or a list of URLs, for example: "
-                                 "tutti data fetch mnist data/mnist"},
-                    {.names = "DIR",
-                     .help = "The folder that gets the files",
-                     .bind = &state->to,
-                     .kind = Names::folder,
-                     .required = "a folder is needed, for example: data/mnist"}},
+      .arguments = {required_flag(
+                        Names::file, "NAME", {}, "A data set, or a list of URLs", &state->what,
+                        "data fetch needs a data set or a list of URLs, for example: tutti data "
+                        "fetch mnist data/mnist"),
+                    required_flag(Names::folder, "DIR", {}, "The folder that gets the files",
+                                  &state->to, "a folder is needed, for example: data/mnist")},
       .examples = {{"tutti data fetch fashion-mnist data/fashion-mnist",
                     "Four files, compared with their published checksums"},
                    {"tutti data fetch urls.txt data/maps", "The files of a list"}},

@@ -69,18 +69,12 @@ Verb data_tokenize_verb() {
           "trained on the training text with GPT-2's pieces of text; any bytes are encoded and "
           "come back. With --files an existing one is taken. What is written depends on the texts "
           "and the flags alone.",
-      .arguments = {{.names = "INPUT",
-                     .help = "Text files, UTF-8; as bytes and byte pairs any files",
-                     .bind = &state->inputs,
-                     .kind = Names::file,
-                     .required = "data tokenize needs a text, for example: tutti data tokenize "
-                                 "input.txt --to data/mine"}},
-      .flags = {{.names = "--to",
-                 .value = "DIR",
-                 .help = "The folder that gets the files",
-                 .bind = &state->to,
-                 .kind = Names::folder,
-                 .required = "a folder is needed, for example: --to data/mine"},
+      .arguments = {required_flag(
+          Names::file, "INPUT", {}, "Text files, UTF-8; as bytes and byte pairs any files",
+          &state->inputs,
+          "data tokenize needs a text, for example: tutti data tokenize input.txt --to data/mine")},
+      .flags = {required_flag(Names::folder, "--to", "DIR", "The folder that gets the files",
+                              &state->to, "a folder is needed, for example: --to data/mine"),
                 {.names = "--tokenizer",
                  .value = "KIND",
                  .help =

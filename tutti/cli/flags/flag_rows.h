@@ -37,11 +37,19 @@ inline Flag named_flag(Names kind, std::string names, std::string value, std::st
   row.kind = kind;
   return row;
 }
-/// A flag whose value is one of some words.
+/// A flag whose value is one of some words; `variable`: of the environment, read without the flag.
 inline Flag choice_flag(std::string names, std::string help, Binding bind,
-                        std::vector<std::string> choices) {
+                        std::vector<std::string> choices, std::string variable = {}) {
   Flag row = switch_flag(std::move(names), std::move(help), std::move(bind));
   row.choices = std::move(choices);
+  row.variable = std::move(variable);
+  return row;
+}
+/// A flag or an argument without which the verb refuses, with this message.
+inline Flag required_flag(Names kind, std::string names, std::string value, std::string help,
+                          Binding bind, std::string message) {
+  Flag row = named_flag(kind, std::move(names), std::move(value), std::move(help), std::move(bind));
+  row.required = std::move(message);
   return row;
 }
 

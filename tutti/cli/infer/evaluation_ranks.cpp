@@ -10,15 +10,6 @@
 namespace tutti::cli {
 namespace {
 
-JobOptions job_options(const config::RunConfig& config) {
-  return {.timeout = config.comm.timeout_s,
-          .nodes = config.comm.nodes,
-          .wire = config.comm.wire,
-          .address = config.comm.address,
-          .threads = static_cast<int>(config.run.threads),
-          .progress = config.comm.progress_threads};
-}
-
 split::PartGrid grid_of(const config::RunConfig& config, const comm::Communicator& ranks) {
   if (ranks.size() == 1) return {};
   config::ParallelSection shared = config.parallel;
@@ -43,7 +34,8 @@ std::optional<int> launch_evaluation(int ranks, const train::FoundWeights& found
 
 EvaluationRanks::EvaluationRanks(config::RunConfig& config, const train::FoundWeights& found,
                                  bool one_group)
-    : job_(job_options(config)), grid_(grid_of(config, job_.communicator())) {
+    : job_(job_options(config.comm, static_cast<int>(config.run.threads))),
+      grid_(grid_of(config, job_.communicator())) {
   config.run.threads = job_.threads();
   if (const std::string line = threads_line(found, job_.threads());
       job_.communicator().rank() == 0 && !line.empty())

@@ -3,32 +3,34 @@
 #include <fmt/format.h>
 
 #include "tutti/base/error.h"
+#include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/infer/import_weights.h"
 #include "tutti/cli/job/launch.h"
 
 namespace tutti::cli {
 
 Flag weights_argument(std::string& weights, std::string_view verb, std::string_view example) {
-  return {.names = "WEIGHTS",
-          .help =
-              "The folder of a run or of its checkpoints: then the best one, else the newest "
-              "valid one; a checkpoint or a .safetensors file",
-          .bind = &weights,
-          .kind = Names::file,
-          .required = fmt::format("{} needs weights, for example: {}", verb, example)};
+  return required_flag(
+      Names::file, "WEIGHTS", {},
+      "The folder of a run or of its checkpoints: then the best one, else the newest valid one; a "
+      "checkpoint or a .safetensors file",
+      &weights, fmt::format("{} needs weights, for example: {}", verb, example));
+}
+
+Flag weights_flag(std::string& weights, std::string_view verb) {
+  return required_flag(
+      Names::file, "--weights", "PATH",
+      "A .safetensors file, a checkpoint, or the folder of a run or of its checkpoints: then the "
+      "best one, else the newest valid one",
+      &weights, fmt::format("{} needs weights, for example: --weights runs/mine", verb));
 }
 
 std::vector<Flag> model_flags(std::string& config, int& threads) {
-  return {{.names = "--config",
-           .value = "FILE",
-           .help = "The network's configuration. Empty: that of the run that the weights lie in",
-           .bind = &config,
-           .kind = Names::file},
-          {.names = "--threads",
-           .value = "N",
-           .help = "Threads. 0: as many as the run of the weights had in a rank",
-           .bind = &threads,
-           .least = 0}};
+  return {named_flag(Names::file, "--config", "FILE",
+                     "The network's configuration. Empty: that of the run that the weights lie in",
+                     &config),
+          flag("--threads", "N", "Threads. 0: as many as the run of the weights had in a rank",
+               &threads, {0})};
 }
 
 std::string configuration_of(const std::string& weights, const std::string& config) {

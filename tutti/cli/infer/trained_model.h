@@ -1,5 +1,6 @@
 #pragma once
-// The common part of `tutti generate` and `tutti translate`: weights of a run, its configuration.
+// The weights that verbs are given, and for `tutti generate` and `tutti translate` their
+// configuration.
 
 #include <string>
 #include <string_view>
@@ -14,6 +15,9 @@ namespace tutti::cli {
 /// Returns "The folder of a run ...": the argument WEIGHTS of a verb. `example`: a command that has
 /// it.
 Flag weights_argument(std::string& weights, std::string_view verb, std::string_view example);
+
+/// Returns the flag --weights of a verb that takes a configuration, too.
+Flag weights_flag(std::string& weights, std::string_view verb);
 
 /// Returns --config and --threads.
 std::vector<Flag> model_flags(std::string& config, int& threads);

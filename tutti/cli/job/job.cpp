@@ -27,6 +27,15 @@
 
 namespace tutti::cli {
 
+JobOptions job_options(const config::CommSection& comm, int threads) {
+  return {.timeout = comm.timeout_s,
+          .nodes = comm.nodes,
+          .wire = comm.wire,
+          .address = comm.address,
+          .threads = threads,
+          .progress = comm.progress_threads};
+}
+
 void check_srun(const comm::Launcher& launcher) {
   if (launcher.name != "srun" || launcher.size == 1 || std::getenv("PMIX_RANK") != nullptr ||
       comm::MpiSession::starts_without_pmix())

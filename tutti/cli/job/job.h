@@ -30,6 +30,9 @@ struct JobOptions {
   std::string progress = "0";  ///< as comm.progress_threads
 };
 
+/// Returns the options of a run with these keys.
+JobOptions job_options(const config::CommSection& comm, int threads);
+
 /// Throws ConfigError if srun has started this process without anything that gives MPI its rank:
 /// MPI would then end it. Call it before MPI is started.
 void check_srun(const comm::Launcher& launcher);

@@ -27,20 +27,17 @@ struct Group {
   std::vector<int> ranks;
 };
 
+void add_to_group(std::vector<Group>& groups, const std::string& message, size_t rank) {
+  auto at = std::ranges::find(groups, message, &Group::message);
+  if (at == groups.end()) at = groups.insert(at, {message, {}});
+  at->ranks.push_back(static_cast<int>(rank));
+}
+
 std::vector<Group> group(const std::vector<Findings>& ranks, const std::string& key,
                          std::string Fact::*member) {
   std::vector<Group> groups;
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    const Fact* fact = find(ranks[rank], key);
-    if (!fact) continue;
-    const std::string message = fact->*member;
-    const auto at = std::find_if(groups.begin(), groups.end(),
-                                 [&](const Group& g) { return g.message == message; });
-    if (at == groups.end())
-      groups.push_back({message, {static_cast<int>(rank)}});
-    else
-      at->ranks.push_back(static_cast<int>(rank));
-  }
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    if (const Fact* fact = find(ranks[rank], key)) add_to_group(groups, fact->*member, rank);
   return groups;
 }
 
@@ -68,14 +65,7 @@ std::string fact_text(const std::vector<Findings>& ranks, const Fact& first) {
 std::vector<std::string> all_warnings(const std::vector<Findings>& ranks) {
   std::vector<Group> groups;
   for (size_t rank = 0; rank < ranks.size(); ++rank)
-    for (const std::string& warning : ranks[rank].warnings) {
-      const auto at = std::find_if(groups.begin(), groups.end(),
-                                   [&](const Group& g) { return g.message == warning; });
-      if (at == groups.end())
-        groups.push_back({warning, {static_cast<int>(rank)}});
-      else
-        at->ranks.push_back(static_cast<int>(rank));
-    }
+    for (const std::string& warning : ranks[rank].warnings) add_to_group(groups, warning, rank);
   std::vector<std::string> out;
   for (const Group& each : groups)
     out.push_back(each.ranks.size() == ranks.size()

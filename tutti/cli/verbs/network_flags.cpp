@@ -1,9 +1,9 @@
 #include "tutti/cli/verbs/network_flags.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "tutti/base/error.h"
+#include "tutti/base/number.h"
 #include "tutti/cli/flags/flag_rows.h"
 #include "tutti/models/registry.h"
 #include "tutti/models/summary.h"
@@ -18,8 +18,7 @@ std::vector<int64_t> parse_extents(const std::string& text) {
   while (at <= text.size()) {
     const size_t end = std::min(text.find('x', at), text.size());
     int64_t extent = 0;
-    const auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, extent);
-    if (error != std::errc{} || stop != text.data() + end || extent <= 0 ||
+    if (!read_number(std::string_view(text).substr(at, end - at), extent) || extent <= 0 ||
         extents.size() == Shape::kMaxRank - 1)
       throw ConfigError(fmt::format(
           "--input '{}': write the extents of one sample as CxHxW, for example 3x32x32", text));

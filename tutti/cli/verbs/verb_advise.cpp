@@ -84,14 +84,14 @@ int run_advise(const AdviseVerb& verb) {
                           .workers = verb.workers};
   config::RunConfig& config = question.config;
   log::configure(config.run.log_level, 0, 1);
-  if (config.parallel.pipeline > 1)
-    throw ConfigError(
-        "tutti advise looks at replicas of one rank each: leave parallel.pipeline out");
-  if (std::ranges::any_of(config.parallel.spatial, [](int64_t parts) { return parts > 1; }))
-    throw ConfigError(
-        "tutti advise looks at replicas of one rank each: leave parallel.spatial out");
-  if (config.parallel.tensor > 1)
-    throw ConfigError("tutti advise looks at replicas of one rank each: leave parallel.tensor out");
+  const std::vector<int64_t>& spatial = config.parallel.spatial;
+  for (const auto& [shares, key] :
+       {std::pair(config.parallel.pipeline > 1, "pipeline"),
+        std::pair(std::ranges::any_of(spatial, [](int64_t parts) { return parts > 1; }), "spatial"),
+        std::pair(config.parallel.tensor > 1, "tensor")})
+    if (shares)
+      throw ConfigError(fmt::format(
+          "tutti advise looks at replicas of one rank each: leave parallel.{} out", key));
   const device::Topology topology = device::read_topology();
   config.run.threads = choose_threads(static_cast<int>(config.run.threads),
                                       read_surroundings().omp_num_threads, topology, 1);

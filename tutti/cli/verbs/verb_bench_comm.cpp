@@ -47,10 +47,10 @@ void check_measurement(const CommMeasurement& verb, int ranks, bool processes) {
   if (verb.latency && ranks < 2)
     throw ConfigError("--latency: a message needs two ranks: --ranks 2");
   if (!verb.shape.empty()) comm::LinkShape::parse(verb.shape);
-  if (verb.columns == "osu" && verb.peers != "all" && verb.peers != "none")
+  if (verb.columns != "osu") return;
+  if (verb.peers != "all" && verb.peers != "none")
     throw ConfigError("--columns osu has none for --peers");
-  if (verb.columns == "osu" && verb.overlap)
-    throw ConfigError("--columns osu has none for --overlap");
+  if (verb.overlap) throw ConfigError("--columns osu has none for --overlap");
 }
 
 int run_comm(const CommMeasurement& verb) {
@@ -127,28 +127,19 @@ std::vector<Flag> setting_flags(CommMeasurement& state) {
       choice_flag("--transport",
                   "mpi: no shared memory; threads: ranks are threads of this process",
                   &state.transport, {"auto", "mpi", "threads"}),
-      {.names = "--nodes",
-       .help = "What makes a node, as the key comm.nodes",
-       .bind = &state.nodes,
-       .choices = {"auto", "hostname"},
-       .variable = "TUTTI_COMM_NODES"},
-      {.names = "--wire",
-       .help = "What carries messages between hosts, as the key comm.wire",
-       .bind = &state.wire,
-       .choices = {"auto", "mpi", "tcp"},
-       .variable = "TUTTI_COMM_WIRE"},
+      choice_flag("--nodes", "What makes a node, as the key comm.nodes", &state.nodes,
+                  {"auto", "hostname"}, "TUTTI_COMM_NODES"),
+      choice_flag("--wire", "What carries messages between hosts, as the key comm.wire",
+                  &state.wire, {"auto", "mpi", "tcp"}, "TUTTI_COMM_WIRE"),
       flag("--shape", "RATE,DELAY",
            "Make every rank's link as slow as this, for example 10gbit,50us (not peers')",
            &state.shape),
-      {.names = "--progress",
-       .value = "N",
-       .help = "Progress threads of a rank: a number, or auto as for training",
-       .bind =
+      flag("--progress", "N", "Progress threads of a rank: a number, or auto as for training",
            [&state](const std::string& text) {
              if (const std::string wrong = progress_setting_error(text); !wrong.empty())
                throw ConfigError("--progress: " + wrong);
              state.progress = text;
-           }},
+           }),
       switch_flag("--shared-output",
                   "One output for all ranks, in shared memory, as training sums its gradients "
                   "(allreduce; peers have their own)",

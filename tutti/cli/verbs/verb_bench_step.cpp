@@ -238,12 +238,7 @@ int run_step(BenchStepVerb verb) {
           launch_ranks(verb.ranks, {.threads = verb.threads, .progress = comm.progress_threads},
                        launcher.name == "none" ? 0 : launcher.size, {.trains = false}))
     return *code;
-  const Job job({.timeout = comm.timeout_s,
-                 .nodes = comm.nodes,
-                 .wire = comm.wire,
-                 .address = comm.address,
-                 .threads = verb.threads,
-                 .progress = comm.progress_threads});
+  const Job job(job_options(comm, verb.threads));
   comm::Communicator& communicator = job.communicator();
   check_output(communicator, verb.output);
   if (!comm.shape.empty()) communicator.set_shape(comm::LinkShape::parse(comm.shape));

@@ -81,23 +81,18 @@ int run_verify(const DataVerb& verb) {
 }
 
 Flag folder_argument(const std::shared_ptr<DataVerb>& state) {
-  return {.names = "DIR",
-          .help = "The data set's folder",
-          .bind = &state->dir,
-          .kind = Names::folder,
-          .required = "a folder is needed, for example: data/lattices"};
+  return required_flag(Names::folder, "DIR", {}, "The data set's folder", &state->dir,
+                       "a folder is needed, for example: data/lattices");
 }
 
 Verb verify_verb(const std::shared_ptr<DataVerb>& state) {
   return {
       .name = "verify",
       .summary = "Read every file of a data set and report on each",
-      .arguments = {{.names = "NAME",
-                     .help = "See tutti data list",
-                     .bind = &state->name,
-                     .kind = Names::dataset,
-                     .required = "data verify needs a data set, for example: tutti data verify "
-                                 "cifar10 data/cifar10"},
+      .arguments = {required_flag(
+                        Names::dataset, "NAME", {}, "See tutti data list", &state->name,
+                        "data verify needs a data set, for example: tutti data verify cifar10 "
+                        "data/cifar10"),
                     folder_argument(state)},
       .flags = {flag("--classes", "N",
                      "Number of classes of files that have another number than the published set",
@@ -117,12 +112,9 @@ Verb inspect_verb(const std::shared_ptr<DataVerb>& state) {
           "images, texts and token files, and folders of the data sets that are known by name. "
           "What is printed is a "
           "configuration that trains; fields, types, shapes and ranges stand in comments.",
-      .arguments = {{.names = "PATH",
-                     .help = "A file, or the folder of a data set",
-                     .bind = &state->dir,
-                     .kind = Names::file,
-                     .required = "data inspect needs a file or folder, for example: tutti data "
-                                 "inspect climate.nc"}},
+      .arguments = {required_flag(
+          Names::file, "PATH", {}, "A file, or the folder of a data set", &state->dir,
+          "data inspect needs a file or folder, for example: tutti data inspect climate.nc")},
       .flags = {json_flag(state->json)},
       .examples = {{"tutti data inspect train/data-00000000.h5", "What is in this file?"},
                    {"tutti data inspect maps > run.toml && tutti train run.toml",

@@ -18,6 +18,7 @@
 #include "tutti/cli/infer/import_weights.h"
 #include "tutti/cli/infer/prediction_rows.h"
 #include "tutti/cli/infer/saved_predictions.h"
+#include "tutti/cli/infer/trained_model.h"
 #include "tutti/cli/verbs/verbs.h"
 #include "tutti/data/format/array/row_writer.h"
 #include "tutti/train/loop/evaluator.h"
@@ -197,14 +198,7 @@ Verb eval_verb() {
           "set does not reach it.",
       .arguments = {state->flags.file_argument("eval", true)},
       .flags = joined(
-          {{.names = "--weights",
-            .value = "PATH",
-            .help = "A .safetensors file, a checkpoint, or the folder of a run or of "
-                    "its checkpoints: then the best one, else the newest valid one",
-            .bind = &state->weights,
-            .kind = Names::file,
-            .required = "eval needs weights, for example: --weights "
-                        "runs/mine"},
+          {weights_flag(state->weights, "eval"),
            choice_flag("--split",
                        "The part of the data set. By default test, or validation where "
                        "there is no test set",

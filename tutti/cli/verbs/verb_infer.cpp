@@ -19,6 +19,7 @@
 #include "tutti/cli/infer/prediction_rows.h"
 #include "tutti/cli/infer/saved_predictions.h"
 #include "tutti/cli/infer/trace_volume.h"
+#include "tutti/cli/infer/trained_model.h"
 #include "tutti/cli/infer/unlabelled.h"
 #include "tutti/cli/verbs/verbs.h"
 #include "tutti/data/file/file_list.h"
@@ -323,13 +324,7 @@ Verb infer_verb() {
           "each sample; further ranks have nothing to do.",
       .arguments = {state->flags.file_argument("infer", true)},
       .flags = joined(
-          {{.names = "--weights",
-            .value = "PATH",
-            .help = "A .safetensors file, a checkpoint, or the folder of a run or of its "
-                    "checkpoints: then the best one, else the newest valid one",
-            .bind = &state->weights,
-            .kind = Names::file,
-            .required = "infer needs weights, for example: --weights runs/mine"},
+          {weights_flag(state->weights, "infer"),
            named_flag(Names::file, "--input", "FILE",
                       "A file, a folder of files or a pattern in quotes; may be repeated",
                       &state->inputs),
@@ -340,18 +335,14 @@ Verb infer_verb() {
                 "data.fields: \"image: from images axis 0\"; may be repeated. By default as in "
                 "the configured data set",
                 &state->fields),
-           {.names = "--output",
-            .value = "FILE",
-            .help =
-                "Ends in .npy, .h5 or .nc, and is written so. Of several predictions each has a "
-                "file: out.NAME.nc",
-            .bind = &state->output,
-            .kind = Names::file,
-            .required = "infer needs a file to write, for example: --output predictions.nc"},
+           required_flag(
+               Names::file, "--output", "FILE",
+               "Ends in .npy, .h5 or .nc, and is written so. Of several predictions each has a "
+               "file: out.NAME.nc",
+               &state->output, "infer needs a file to write, for example: --output predictions.nc"),
            switch_flag("--labels", "Write the most likely class instead of the outputs",
                        &state->labels),
-           ranks_flag(state->ranks),
-           json_flag(state->json)},
+           ranks_flag(state->ranks), json_flag(state->json)},
           state->flags.flags(
               {"data-dir", "batch-size", "precision", "threads", "spatial", "tensor"})),
       .examples = {{"tutti infer run.toml --weights runs/mine --input maps --output out.nc",

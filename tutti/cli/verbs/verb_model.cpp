@@ -279,12 +279,11 @@ Verb model_verb() {
   const Verb show{
       .name = "show",
       .summary = "Show layers, shapes, parameters, arithmetic and memory of a network",
-      .arguments = {{.names = "NAME",
-                     .help = "See tutti model list; or a configuration, FILE.toml, for its network",
-                     .bind = &state->network.model,
-                     .kind = Names::model,
-                     .required = "model show needs a network, for example: tutti model show "
-                                 "resnet20"}},
+      .arguments = {required_flag(
+          Names::model, "NAME", {},
+          "See tutti model list; or a configuration, FILE.toml, for its network",
+          &state->network.model,
+          "model show needs a network, for example: tutti model show resnet20")},
       .flags =
           joined(joined(network_flags(state->network),
                         {flag("--threads", "N", "Compute threads, for the memory. 0: all cores",

@@ -205,12 +205,7 @@ void print_result(const train::RunResult& result, const keep::RunPlace& place) {
 int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThreads& requested,
                double started) {
   config::RunConfig& config = resolved.config;
-  const Job job({.timeout = config.comm.timeout_s,
-                 .nodes = config.comm.nodes,
-                 .wire = config.comm.wire,
-                 .address = config.comm.address,
-                 .threads = static_cast<int>(config.run.threads),
-                 .progress = config.comm.progress_threads});
+  const Job job(job_options(config.comm, static_cast<int>(config.run.threads)));
   comm::Communicator& communicator = job.communicator();
   comm::agree(communicator, "the configuration",
               fmt::format("tutti = {}\n{}", version_short(),

@@ -7,11 +7,6 @@
 
 enum { kCount = 1000, kMostRanks = 8 };
 
-static void run_once(tutti_comm_plan* plan) {
-  run(plan);
-  OK(tutti_comm_plan_destroy(plan));
-}
-
 /* What rank r gives as element i of the long vector: small whole numbers, so that every sum is
  * exact. */
 static float value(int r, size_t i) { return (float)((r + 1) * (int)(i % 7 + 1)); }
@@ -61,9 +56,7 @@ static void check_communicators(void) {
   OK(tutti_comm_size(part, &part_size));
   EXPECT(part_size == (size + 1 - rank % 2) / 2 && part_rank == part_size - 1 - rank / 2);
   float x = (float)rank;
-  tutti_comm_plan* plan = NULL;
-  OK(tutti_comm_plan_allreduce(part, NULL, &x, 1, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL, &plan));
-  run_once(plan);
+  reduce_all(part, &x, 1, TUTTI_COMM_F32, TUTTI_COMM_SUM);
   float expected = 0;
   for (int r = rank % 2; r < size; r += 2) expected += (float)r;
   EXPECT(x == expected);
@@ -85,11 +78,8 @@ static void check_types(void) {
     int32_t i32 = mine;
     uint16_t half[2] = {bf16[rank], f16[rank]};
     void* data[] = {&f32, &f64, &half[0], &half[1], &i8, &i32};
-    for (int type = TUTTI_COMM_F32; type <= TUTTI_COMM_I32; ++type) {
-      tutti_comm_plan* plan = NULL;
-      OK(tutti_comm_plan_allreduce(world, NULL, data[type], 1, type, op_of[o], NULL, &plan));
-      run_once(plan);
-    }
+    for (int type = TUTTI_COMM_F32; type <= TUTTI_COMM_I32; ++type)
+      reduce_all(world, data[type], 1, type, op_of[o]);
     EXPECT(f32 == (o == 3 ? (float)all / (float)size : (float)expected) &&
            f64 == (o == 3 ? (double)all / size : expected));
     EXPECT(i8 == expected && i32 == expected);
@@ -215,15 +205,12 @@ static void check_parts(float* in, float* out, int each) {
 static void check_memory(void) {
   float* shared = NULL;
   void* nothing = NULL;
-  tutti_comm_plan* plan = NULL;
   OK(tutti_comm_alloc(world, kCount * sizeof(float), (void**)&shared));
   OK(tutti_comm_alloc(world, rank == 0 ? 64 : 0, &nothing));
   EXPECT(nothing);
   for (size_t i = 0; i < kCount; ++i) EXPECT(shared[i] == 0);
   fill(shared, 0, kCount);
-  OK(tutti_comm_plan_allreduce(world, NULL, shared, kCount, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL,
-                               &plan));
-  run_once(plan);
+  reduce_all(world, shared, kCount, TUTTI_COMM_F32, TUTTI_COMM_SUM);
   for (size_t i = 0; i < kCount; ++i) EXPECT(shared[i] == sum(i));
   OK(tutti_comm_free(shared));
   OK(tutti_comm_free(nothing));

@@ -31,6 +31,9 @@ static void broken(const char* file, int line, const char* what) {
       broken(__FILE__, __LINE__, "no \"" part "\" in the text"); \
   } while (0)
 
+/* The call refuses its arguments, and its text has `part` in it. */
+#define REFUSES(part, call) FAILS(TUTTI_COMM_ERROR_ARGUMENT, part, call)
+
 static void find_world(void) {
   OK(tutti_comm_world(&world));
   OK(tutti_comm_rank(world, &rank));
@@ -40,4 +43,16 @@ static void find_world(void) {
 static inline void run(tutti_comm_plan* plan) {
   OK(tutti_comm_start(plan));
   OK(tutti_comm_wait(plan));
+}
+
+static inline void run_once(tutti_comm_plan* plan) {
+  run(plan);
+  OK(tutti_comm_plan_destroy(plan));
+}
+
+/* Reduces x of all ranks in place. */
+static inline void reduce_all(tutti_comm* comm, void* x, size_t count, int type, int op) {
+  tutti_comm_plan* plan = NULL;
+  OK(tutti_comm_plan_allreduce(comm, NULL, x, count, type, op, NULL, &plan));
+  run_once(plan);
 }

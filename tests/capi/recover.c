@@ -88,8 +88,7 @@ int main(int argc, char** argv) {
   int port = free_port();
   tutti_comm_plan* tell = NULL;
   OK(tutti_comm_plan_broadcast(world, &port, 1, TUTTI_COMM_I32, 0, NULL, &tell));
-  run(tell);
-  OK(tutti_comm_plan_destroy(tell));
+  run_once(tell);
 
   fail_without_victim(argv[1], folder, argc > 3);
   write_file(folder, "saved");

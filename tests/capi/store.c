@@ -59,35 +59,24 @@ static int get_file(void* context, const char* key, void* value, size_t capacity
 static void check_sums(tutti_comm* comm) {
   static float x[kCount];
   int ranks = 0, mine = 0;
-  tutti_comm_plan* plan = NULL;
   OK(tutti_comm_size(comm, &ranks));
   OK(tutti_comm_rank(comm, &mine));
-  OK(tutti_comm_plan_allreduce(comm, NULL, x, kCount, TUTTI_COMM_F32, TUTTI_COMM_SUM, NULL, &plan));
   for (int i = 0; i < kCount; ++i) x[i] = (float)(mine + 1);
-  run(plan);
+  reduce_all(comm, x, kCount, TUTTI_COMM_F32, TUTTI_COMM_SUM);
   for (int i = 0; i < kCount; ++i) EXPECT(x[i] == (float)(ranks * (ranks + 1) / 2));
-  OK(tutti_comm_plan_destroy(plan));
 }
 
 static void check_types(void) {
   int64_t big = ((int64_t)1 << 40) + rank, product = rank + 2;
   uint8_t small = (uint8_t)(200 + rank);
   int64_t all = 1;
-  tutti_comm_plan* plan = NULL;
-  OK(tutti_comm_plan_allreduce(world, NULL, &big, 1, TUTTI_COMM_I64, TUTTI_COMM_MAX, NULL, &plan));
-  run(plan);
+  reduce_all(world, &big, 1, TUTTI_COMM_I64, TUTTI_COMM_MAX);
   EXPECT(big == ((int64_t)1 << 40) + size - 1);
-  OK(tutti_comm_plan_destroy(plan));
-  OK(tutti_comm_plan_allreduce(world, NULL, &product, 1, TUTTI_COMM_I64, TUTTI_COMM_PRODUCT, NULL,
-                               &plan));
-  run(plan);
+  reduce_all(world, &product, 1, TUTTI_COMM_I64, TUTTI_COMM_PRODUCT);
   for (int r = 0; r < size; ++r) all *= r + 2;
   EXPECT(product == all);
-  OK(tutti_comm_plan_destroy(plan));
-  OK(tutti_comm_plan_allreduce(world, NULL, &small, 1, TUTTI_COMM_U8, TUTTI_COMM_MIN, NULL, &plan));
-  run(plan);
+  reduce_all(world, &small, 1, TUTTI_COMM_U8, TUTTI_COMM_MIN);
   EXPECT(small == 200);
-  OK(tutti_comm_plan_destroy(plan));
 }
 
 static void check_rebind(void) {
@@ -97,7 +86,7 @@ static void check_rebind(void) {
   OK(tutti_comm_plan_allreduce(world, NULL, NULL, 3, TUTTI_COMM_F32, TUTTI_COMM_SUM, &moving,
                                &plan));
   FAILS(TUTTI_COMM_ERROR_STATE, "has no buffers yet", tutti_comm_start(plan));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no output", tutti_comm_plan_rebind(plan, a, NULL));
+  REFUSES("no output", tutti_comm_plan_rebind(plan, a, NULL));
   OK(tutti_comm_plan_rebind(plan, a, sum));
   run(plan);
   EXPECT(sum[2] == 3 * (float)size && a[2] == 3);
@@ -109,10 +98,10 @@ static void check_rebind(void) {
 
 static void wait_wrongly(tutti_comm_plan* plan) {
   int done = 0;
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "plan is NULL", tutti_comm_wait_for(NULL, 1, &done));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "done is NULL", tutti_comm_wait_for(plan, 1, NULL));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "-1 seconds", tutti_comm_wait_for(plan, -1, &done));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "inf seconds", tutti_comm_wait_for(plan, INFINITY, &done));
+  REFUSES("plan is NULL", tutti_comm_wait_for(NULL, 1, &done));
+  REFUSES("done is NULL", tutti_comm_wait_for(plan, 1, NULL));
+  REFUSES("-1 seconds", tutti_comm_wait_for(plan, -1, &done));
+  REFUSES("inf seconds", tutti_comm_wait_for(plan, INFINITY, &done));
 }
 
 /* Rank 0 comes first, and waits in vain for as long as it says. Then it lets rank 1 come too. */
@@ -162,10 +151,10 @@ static void check_all(void) {
   OK(tutti_comm_barrier(world));
 }
 
+static const tutti_comm_store store = {
+    .size = sizeof store, .context = directory, .set = set_file, .get = get_file};
+
 static int start_given(int r, int n, const char* prefix, const tutti_comm_init_options* options) {
-  static tutti_comm_store store;
-  store = (tutti_comm_store){
-      .size = sizeof store, .context = directory, .set = set_file, .get = get_file};
   return tutti_comm_init_store(&store, r, n, prefix, options);
 }
 
@@ -201,13 +190,9 @@ static void* work(void* argument) {
   const struct thread_of* mine = argument;
   for (int i = 0; i < kTurns; ++i) {
     double sum = 1;
-    tutti_comm_plan* plan = NULL;
     OK(tutti_comm_start(mine->whole));
-    OK(tutti_comm_plan_allreduce(mine->comm, NULL, &sum, 1, TUTTI_COMM_F64, TUTTI_COMM_SUM, NULL,
-                                 &plan));
-    run(plan);
+    reduce_all(mine->comm, &sum, 1, TUTTI_COMM_F64, TUTTI_COMM_SUM);
     EXPECT(sum == size);
-    OK(tutti_comm_plan_destroy(plan));
     OK(tutti_comm_wait(mine->whole));
     pass_on(mine, i);
     OK(tutti_comm_barrier(mine->comm));
@@ -267,8 +252,6 @@ static void check_killed(int r, int n, const tutti_comm_init_options* options) {
 
 /* Communicators of their own, one for all ranks and one for each pair, without a job. */
 static void check_groups(int r, int n, const tutti_comm_init_options* options) {
-  const tutti_comm_store store = {
-      .size = sizeof store, .context = directory, .set = set_file, .get = get_file};
   tutti_comm *whole = NULL, *pair = NULL, *half = NULL;
   void* memory = NULL;
   OK(tutti_comm_create(&store, r, n, "whole", options, &whole));
@@ -295,8 +278,6 @@ static void check_groups(int r, int n, const tutti_comm_init_options* options) {
 
 /* Rank 1 sends rank 0 more than that expects, which is an error there, and of this communicator. */
 static void check_uneven(int r, int n, const tutti_comm_init_options* options) {
-  const tutti_comm_store store = {
-      .size = sizeof store, .context = directory, .set = set_file, .get = get_file};
   const tutti_comm_plan_options named = {.size = sizeof named, .name = "tokens"};
   size_t sends[kMostRanksOfOwn], receives[kMostRanksOfOwn];
   char in[100] = {0}, out[100];
@@ -320,18 +301,16 @@ static void check_uneven(int r, int n, const tutti_comm_init_options* options) {
 
 static void check_refused(void) {
   const tutti_comm_store empty = {.size = sizeof empty};
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "store is NULL", tutti_comm_init_store(NULL, 0, 1, "p", NULL));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "`set` or `get` is NULL",
-        tutti_comm_init_store(&empty, 0, 1, "p", NULL));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "rank 3 of 2", start_given(3, 2, "p", NULL));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "prefix", start_given(0, 1, "", NULL));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no address", tutti_comm_init_tcp("here", "s", 0, 1, NULL));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "no secret",
-        tutti_comm_init_tcp("127.0.0.1:29500", NULL, 0, 1, NULL));
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "192.0.2.1 is no address of its host", /* of nobody: RFC 5737 */
-        tutti_comm_init_tcp("192.0.2.1:29500", "s", 0, 2, NULL));
+  REFUSES("store is NULL", tutti_comm_init_store(NULL, 0, 1, "p", NULL));
+  REFUSES("`set` or `get` is NULL", tutti_comm_init_store(&empty, 0, 1, "p", NULL));
+  REFUSES("rank 3 of 2", start_given(3, 2, "p", NULL));
+  REFUSES("prefix", start_given(0, 1, "", NULL));
+  REFUSES("no address", tutti_comm_init_tcp("here", "s", 0, 1, NULL));
+  REFUSES("no secret", tutti_comm_init_tcp("127.0.0.1:29500", NULL, 0, 1, NULL));
+  REFUSES("192.0.2.1 is no address of its host", /* of nobody: RFC 5737 */
+          tutti_comm_init_tcp("192.0.2.1:29500", "s", 0, 2, NULL));
   setenv("TUTTI_COMM_NODES", "foo", 1);
-  FAILS(TUTTI_COMM_ERROR_ARGUMENT, "not by 'foo'", start_given(0, 1, "one", NULL));
+  REFUSES("not by 'foo'", start_given(0, 1, "one", NULL));
   unsetenv("TUTTI_COMM_NODES");
   const tutti_comm_init_options brief = {.size = sizeof brief, .timeout = patience(0.5)};
   FAILS(TUTTI_COMM_ERROR_FAILED, "has not come to the store", start_given(1, 2, "alone", &brief));

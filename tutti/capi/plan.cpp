@@ -72,7 +72,13 @@ void make_plan(tutti_comm* comm, CollectiveSpec spec, const tutti_comm_plan_opti
   result = made.release();
 }
 
+// The number of elements of a vector that every rank has as a whole.
+struct Whole {
+  size_t count;
+};
+
 // Sets the parts of a collective: with counts each rank's own, otherwise `count` elements for each.
+void deal(CollectiveSpec& spec, tutti_comm*, Whole whole) { spec.count = whole.count; }
 void deal(CollectiveSpec& spec, tutti_comm* comm, size_t count) {
   spec.count = elements(count, ranks_of(comm));
 }
@@ -80,60 +86,6 @@ void deal(CollectiveSpec& spec, tutti_comm* comm, const size_t* counts) {
   spec.parts = slices(counts, nullptr, ranks_of(comm), "counts");
   spec.count = spec.parts.back().end();
 }
-
-}  // namespace
-
-int tutti_comm_plan_barrier(tutti_comm* comm, const tutti_comm_plan_options* options,
-                            tutti_comm_plan** plan) {
-  return capi::guarded(capi::failure_of(comm),
-                       [&] { make_plan(comm, {.kind = Collective::barrier}, options, plan); });
-}
-
-int tutti_comm_plan_broadcast(tutti_comm* comm, void* buffer, size_t count, int type, int root,
-                              const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
-  return capi::guarded(capi::failure_of(comm), [&] {
-    make_plan(comm,
-              {.kind = Collective::broadcast,
-               .element = capi::element_of(type),
-               .count = count,
-               .root = root,
-               .output = buffer},
-              options, plan);
-  });
-}
-
-int tutti_comm_plan_reduce(tutti_comm* comm, const void* input, void* output, size_t count,
-                           int type, int op, int root, const tutti_comm_plan_options* options,
-                           tutti_comm_plan** plan) {
-  return capi::guarded(capi::failure_of(comm), [&] {
-    make_plan(comm,
-              {.kind = Collective::reduce,
-               .element = capi::element_of(type),
-               .op = capi::op_of(op),
-               .count = count,
-               .root = root,
-               .input = input,
-               .output = output},
-              options, plan);
-  });
-}
-
-int tutti_comm_plan_allreduce(tutti_comm* comm, const void* input, void* output, size_t count,
-                              int type, int op, const tutti_comm_plan_options* options,
-                              tutti_comm_plan** plan) {
-  return capi::guarded(capi::failure_of(comm), [&] {
-    make_plan(comm,
-              {.kind = Collective::allreduce,
-               .element = capi::element_of(type),
-               .op = capi::op_of(op),
-               .count = count,
-               .input = input,
-               .output = output},
-              options, plan);
-  });
-}
-
-namespace {
 
 template <class Count>
 int plan_parts(tutti_comm* comm, CollectiveSpec spec, Count count, int type, int op,
@@ -147,6 +99,33 @@ int plan_parts(tutti_comm* comm, CollectiveSpec spec, Count count, int type, int
 }
 
 }  // namespace
+
+int tutti_comm_plan_barrier(tutti_comm* comm, const tutti_comm_plan_options* options,
+                            tutti_comm_plan** plan) {
+  return capi::guarded(capi::failure_of(comm),
+                       [&] { make_plan(comm, {.kind = Collective::barrier}, options, plan); });
+}
+
+int tutti_comm_plan_broadcast(tutti_comm* comm, void* buffer, size_t count, int type, int root,
+                              const tutti_comm_plan_options* options, tutti_comm_plan** plan) {
+  return plan_parts(comm, {.kind = Collective::broadcast, .root = root, .output = buffer},
+                    Whole{count}, type, TUTTI_COMM_SUM, options, plan);
+}
+
+int tutti_comm_plan_reduce(tutti_comm* comm, const void* input, void* output, size_t count,
+                           int type, int op, int root, const tutti_comm_plan_options* options,
+                           tutti_comm_plan** plan) {
+  return plan_parts(comm,
+                    {.kind = Collective::reduce, .root = root, .input = input, .output = output},
+                    Whole{count}, type, op, options, plan);
+}
+
+int tutti_comm_plan_allreduce(tutti_comm* comm, const void* input, void* output, size_t count,
+                              int type, int op, const tutti_comm_plan_options* options,
+                              tutti_comm_plan** plan) {
+  return plan_parts(comm, {.kind = Collective::allreduce, .input = input, .output = output},
+                    Whole{count}, type, op, options, plan);
+}
 
 int tutti_comm_plan_reduce_scatter(tutti_comm* comm, const void* input, void* output, size_t count,
                                    int type, int op, const tutti_comm_plan_options* options,

@@ -26,10 +26,10 @@ struct Setting {
 };
 
 struct ConfigSources {
-  std::string file;  ///< path of a TOML file; empty: none
-  std::vector<std::pair<std::string, std::string>>
-      environment;             ///< variables TUTTI_*, see tutti_environment()
-  std::vector<Setting> flags;  ///< later ones win
+  std::string file = {};  ///< path of a TOML file; empty: none
+  /// Variables TUTTI_*, see tutti_environment().
+  std::vector<std::pair<std::string, std::string>> environment = {};
+  std::vector<Setting> flags = {};  ///< later ones win
 };
 
 /// Where a relative path that is the value of a key starts, and where it leads.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/cli/config/config.h"
 #include "tutti/cli/flags/arguments.h"
@@ -16,18 +17,11 @@ namespace {
 /// Returns the message of the ConfigError.
 template <class F>
 std::string refusal(const F& run) {
-  try {
-    run();
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<ConfigError>("", [&] { run(); });
 }
 
 std::string refusal_of_set(const std::string& key, const std::string& value) {
-  return refusal([&] {
-    read_config({.file = {}, .environment = {}, .flags = {{key, value, "--set " + key}}});
-  });
+  return refusal([&] { read_config({.flags = {{key, value, "--set " + key}}}); });
 }
 
 TEST(UnknownKeys, OneOfAnEarlierVersionLeadsToTheOneInItsPlace) {
@@ -38,8 +32,7 @@ TEST(UnknownKeys, OneOfAnEarlierVersionLeadsToTheOneInItsPlace) {
   EXPECT_EQ(refusal_of_set("plan.coarse_bf16", "true"), "--set plan.coarse_bf16: " + coarse);
   const ScratchDirectory scratch;
   const std::string path = scratch.write("run.toml", std::string("[plan]\ncoarse_bf16 = true\n"));
-  EXPECT_EQ(refusal([&] { read_config({.file = path, .environment = {}, .flags = {}}); }),
-            path + ":2:1: " + coarse);
+  EXPECT_EQ(refusal([&] { read_config({.file = path}); }), path + ":2:1: " + coarse);
 }
 
 /// The keys that the hints name exist.

@@ -8,6 +8,7 @@
 #include <regex>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/cli/config/config_text.h"
 #include "tutti/cli/data/data_inspect.h"
@@ -32,19 +33,14 @@ class ConfigPaths : public testing::Test {
     return (folder_ / "conf" / name).string();
   }
   static ResolvedConfig read(const std::string& file, std::vector<Setting> flags = {}) {
-    return read_config({.file = file, .environment = {}, .flags = std::move(flags)});
+    return read_config({.file = file, .flags = std::move(flags)});
   }
   std::string refused(auto&& call) const {
-    try {
-      call();
-    } catch (const ConfigError& error) {
-      std::string text = error.what();
-      const std::string all = folder_.string();
-      for (size_t at = text.find(all); at != text.npos; at = text.find(all))
-        text.replace(at, all.size(), "@");
-      return text;
-    }
-    return "";
+    std::string text = message_of<ConfigError>("", call);
+    const std::string all = folder_.string();
+    for (size_t at = text.find(all); at != text.npos; at = text.find(all))
+      text.replace(at, all.size(), "@");
+    return text;
   }
 
   const ScratchDirectory scratch_;
@@ -155,8 +151,8 @@ TEST_F(ConfigPaths, AFileAtTheOldPlaceAloneIsNamedWithBoth) {
   check_old_places(read(run));
   // Files of data without data.dir.
   std::ofstream(folder_ / "work/a.npy") << "x";
-  EXPECT_NE(refused([&] { check_old_places(read(run)); }).find("data.train_files: 'a.npy' starts"),
-            std::string::npos);
+  EXPECT_TRUE(
+      has_text(refused([&] { check_old_places(read(run)); }), "data.train_files: 'a.npy' starts"));
   EXPECT_EQ(read(run).config.data.dir, folder_ / "conf");
   const config::DataSection here =
       read(run, {{"data.train_files", "a.npy", "--set"}, {"data.test_files", "b.npy", "--set"}})
@@ -238,7 +234,7 @@ TEST_F(ConfigPaths, RecipesReadAlikeFromAnyFolder) {
       const auto recipe = datasets.find(fs::path(found[1].str()).filename());
       if (recipe == datasets.end() || recipe->second == "lattices") continue;
       ++lines;
-      EXPECT_NE(line.find("--data-dir"), std::string::npos) << page << ": " << line;
+      EXPECT_TRUE(has_text(line, "--data-dir")) << page << ": ";
     }
   }
   EXPECT_GE(lines, 40);

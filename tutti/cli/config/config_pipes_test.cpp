@@ -37,7 +37,7 @@ class ConfigPipes : public ::testing::Test {
     return "";
   }
   static std::string of_config(const fs::path& file) {
-    return refusal([&] { read_config({.file = file.string(), .environment = {}, .flags = {}}); });
+    return refusal([&] { read_config({.file = file.string()}); });
   }
   static bool holds(const std::string& text, const std::string& part) {
     return text.find(part) != text.npos;
@@ -64,8 +64,7 @@ TEST_F(ConfigPipes, OneOfAShellIsRead) {
   const std::string text = "[run]\nseed = 17\n";
   ASSERT_EQ(::write(ends[1], text.data(), text.size()), std::ssize(text));
   ::close(ends[1]);
-  const ResolvedConfig read =
-      read_config({.file = fmt::format("/dev/fd/{}", ends[0]), .environment = {}, .flags = {}});
+  const ResolvedConfig read = read_config({.file = fmt::format("/dev/fd/{}", ends[0])});
   EXPECT_EQ(read.config.run.seed, 17);
   ::close(ends[0]);
 }

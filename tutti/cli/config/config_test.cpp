@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/cli/config/config_flags.h"
 #include "tutti/cli/config/config_text.h"
@@ -26,19 +27,14 @@ class ConfigFiles : public testing::Test {
   }
   /// Returns the message of the error, with the folder's path taken out.
   std::string failure(const ConfigSources& sources) const {
-    try {
-      read_config(sources);
-    } catch (const ConfigError& error) {
-      std::string text = error.what();
-      const std::string prefix = folder_.string() + "/";
-      for (size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix))
-        text.erase(at, prefix.size());
-      return text;
-    }
-    return "";
+    std::string text = message_of<ConfigError>("", [&] { read_config(sources); });
+    const std::string prefix = folder_.string() + "/";
+    for (size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix))
+      text.erase(at, prefix.size());
+    return text;
   }
   std::string failure_of(const std::string& text) const {
-    return failure({.file = file("run.toml", text), .environment = {}, .flags = {}});
+    return failure({.file = file("run.toml", text)});
   }
 
   const ScratchDirectory scratch_;
@@ -63,13 +59,12 @@ TEST_F(ConfigFiles, MistakesNameTheirPlaceAndTheNearestKey) {
             "run.toml:2:13: run.precision must be one of fp32, bf16, is \"fp64\"");
   EXPECT_EQ(failure_of("run = 3\n"),
             "run.toml:1:1: 'run' is a section: write [run] and its keys below");
-  EXPECT_NE(failure_of("[run\nseed = 3\n").find("run.toml:1:5: "), std::string::npos);
+  EXPECT_TRUE(has_text(failure_of("[run\nseed = 3\n"), "run.toml:1:5: "));
   EXPECT_EQ(failure_of("[data]\ntransforms = [\"image: flip\"]\n"),
             "run.toml: data.transforms: in \"image: flip\", the step 'flip' names no axis: x is "
             "the last one, y the one before, then z");
-  EXPECT_NE(failure({.file = "absent.toml", .environment = {}, .flags = {}})
-                .find("cannot read the configuration file absent.toml"),
-            std::string::npos);
+  EXPECT_TRUE(
+      has_text(failure({.file = "absent.toml"}), "cannot read the configuration file absent.toml"));
 }
 
 TEST_F(ConfigFiles, AllMistakesAreNamedAtOnce) {
@@ -93,9 +88,7 @@ TEST_F(ConfigFiles, NumbersOutOfRange) {
             "run.toml:2:16: comm.bucket_bytes is out of range: 1e30 GiB");
   EXPECT_EQ(failure_of("[comm]\nbucket_bytes = \"inf MiB\"\n"),
             "run.toml:2:16: comm.bucket_bytes is out of range: inf MiB");
-  EXPECT_EQ(failure({.file = "",
-                     .environment = {},
-                     .flags = {{"run.epochs", "99999999999999999999", "--epochs"}}}),
+  EXPECT_EQ(failure({.flags = {{"run.epochs", "99999999999999999999", "--epochs"}}}),
             "--epochs: run.epochs is out of range: 99999999999999999999 has more than 64 bits");
   EXPECT_EQ(failure_of("[model]\nclasses = 4611686018427387904\n"),
             "run.toml:2:11: model.classes must be between 0 and 16777216, is 4611686018427387904");
@@ -104,14 +97,14 @@ TEST_F(ConfigFiles, NumbersOutOfRange) {
 TEST_F(ConfigFiles, OtherFormatsAreRecognised) {
   const auto says = [&](const std::string& text, const std::string& part) {
     const std::string message = failure_of(text);
-    EXPECT_NE(message.find(part), std::string::npos) << message;
+    EXPECT_TRUE(has_text(message, part));
     EXPECT_TRUE(message.starts_with("run.toml:")) << message;
   };
   says("run:\n  epochs: 3\n", "this looks like YAML; configurations are TOML");
   says("{\n  \"run\": {\"epochs\": 3}\n}\n", "this looks like JSON; configurations are TOML");
   says("[model]\nname = resnet20 # small\n", "text needs quotes: name = \"resnet20\"");
   says("[data]\nflip = True\n", "truth values are written small: flip = true");
-  EXPECT_EQ(failure({.file = folder_.string(), .environment = {}, .flags = {}}),
+  EXPECT_EQ(failure({.file = folder_.string()}),
             "the configuration file " + folder_.string() + " is a folder: name a file in it");
 }
 
@@ -139,21 +132,19 @@ TEST_F(ConfigFiles, PrecedenceAndOrigins) {
 TEST_F(ConfigFiles, IncludesAreWeakerThanTheIncluder) {
   file("base.toml", "[run]\nseed = 7\nepochs = 5\n");
   const std::string path = file("run.toml", "include = \"base.toml\"\n[run]\nepochs = 6\n");
-  const ResolvedConfig resolved = read_config({.file = path, .environment = {}, .flags = {}});
+  const ResolvedConfig resolved = read_config({.file = path});
   EXPECT_EQ(resolved.config.run.seed, 7);
   EXPECT_EQ(resolved.config.run.epochs, 6);
-  EXPECT_NE(resolved.origins.at("run.seed").find("base.toml:2:8"), std::string::npos);
+  EXPECT_TRUE(has_text(resolved.origins.at("run.seed"), "base.toml:2:8"));
   EXPECT_EQ(failure_of("include = \"run.toml\"\n"), "run.toml:1:11: run.toml includes itself");
-  EXPECT_NE(failure_of("include = [\"gone.toml\"]\n")
-                .find("run.toml:1:11: cannot read the configuration file gone.toml"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(failure_of("include = [\"gone.toml\"]\n"),
+                       "run.toml:1:11: cannot read the configuration file gone.toml"));
 }
 
 TEST_F(ConfigFiles, UnitSuffixes) {
   const std::string path =
       file("run.toml", "[comm]\nbucket_bytes = \"4 MiB\"\ntimeout_s = \"1.5min\"\n");
-  const config::RunConfig config =
-      read_config({.file = path, .environment = {}, .flags = {}}).config;
+  const config::RunConfig config = read_config({.file = path}).config;
   EXPECT_EQ(config.comm.bucket_bytes, 4 << 20);
   EXPECT_EQ(config.comm.timeout_s, 90);
   EXPECT_EQ(
@@ -163,8 +154,7 @@ TEST_F(ConfigFiles, UnitSuffixes) {
 
 TEST_F(ConfigFiles, AWordOrANumber) {
   const auto threads = [&](const std::string& text) {
-    return read_config({.file = file("run.toml", text), .environment = {}, .flags = {}})
-        .config.comm.progress_threads;
+    return read_config({.file = file("run.toml", text)}).config.comm.progress_threads;
   };
   EXPECT_EQ(threads(""), "auto");
   EXPECT_EQ(threads("[comm]\nprogress_threads = 2\n"), "2");
@@ -180,8 +170,8 @@ TEST_F(ConfigFiles, AWordOrANumber) {
 
 TEST_F(ConfigFiles, AlternativesWithdrawEachOther) {
   const std::string path = file("run.toml", "[batch]\nglobal = 256\n");
-  const ResolvedConfig resolved = read_config(
-      {.file = path, .environment = {}, .flags = {{"batch.local", "64", "--batch-size"}}});
+  const ResolvedConfig resolved =
+      read_config({.file = path, .flags = {{"batch.local", "64", "--batch-size"}}});
   EXPECT_EQ(resolved.config.batch.local, 64);
   EXPECT_EQ(resolved.config.batch.global, 0);
   EXPECT_EQ(resolved.origins.at("batch.global"), "withdrawn by batch.local of --batch-size");
@@ -189,7 +179,7 @@ TEST_F(ConfigFiles, AlternativesWithdrawEachOther) {
 
 TEST(ConfigSettings, LenientSyntax) {
   const auto with = [](std::string key, std::string text) {
-    return read_config({.file = "", .environment = {}, .flags = {{key, text, "--set"}}}).config;
+    return read_config({.flags = {{key, text, "--set"}}}).config;
   };
   EXPECT_EQ(with("run.output_dir", "runs/a b").run.output_dir, "runs/a b");
   EXPECT_EQ(with("run.output_dir", "\"q\"").run.output_dir, "q");
@@ -208,74 +198,61 @@ TEST(ConfigSettings, LenientSyntax) {
 }
 
 TEST(ConfigSettings, MistakesNameTheFlagOrVariable) {
-  const auto failure = [](const ConfigSources& sources) -> std::string {
-    try {
-      read_config(sources);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
+  const auto failure = [](const ConfigSources& sources) {
+    return message_of<ConfigError>("", [&] { read_config(sources); });
   };
-  EXPECT_EQ(
-      failure(
-          {.file = "", .environment = {}, .flags = {{"optimizer.rl", "1", "--set optimizer.rl"}}}),
-      "--set optimizer.rl: unknown key 'optimizer.rl', did you mean 'optimizer.lr'?");
-  EXPECT_EQ(failure({.file = "", .environment = {}, .flags = {{"optimizer.lr", "fast", "--lr"}}}),
+  EXPECT_EQ(failure({.flags = {{"optimizer.rl", "1", "--set optimizer.rl"}}}),
+            "--set optimizer.rl: unknown key 'optimizer.rl', did you mean 'optimizer.lr'?");
+  EXPECT_EQ(failure({.flags = {{"optimizer.lr", "fast", "--lr"}}}),
             "--lr: optimizer.lr must be a number, is \"fast\"");
   EXPECT_TRUE(failure({.file = TUTTI_SOURCE_DIR "/examples/lattices_resnet.toml",
-                       .environment = {},
                        .flags = {{"run.epochs", "1", "--epochs"},
                                  {"model.name", "resnt", "--set model.name"}}})
                   .starts_with("--set model.name: there is no model 'resnt'"));
-  EXPECT_EQ(failure({.file = "", .environment = {{"TUTTI_LR", "-1"}}, .flags = {}}),
+  EXPECT_EQ(failure({.environment = {{"TUTTI_LR", "-1"}}}),
             "TUTTI_LR: optimizer.lr must be at least 0, is -1");
-  EXPECT_EQ(read_config({.file = "",
-                         .environment = {{"TUTTI_OPTIMISER_LR", "1"}, {"TUTTI_RANKS", "2"}},
-                         .flags = {}})
-                .warnings,
-            std::vector<std::string>{"the environment variable TUTTI_OPTIMISER_LR means nothing, "
-                                     "did you mean 'TUTTI_OPTIMIZER_LR'?"});
+  EXPECT_EQ(
+      read_config({.environment = {{"TUTTI_OPTIMISER_LR", "1"}, {"TUTTI_RANKS", "2"}}}).warnings,
+      std::vector<std::string>{"the environment variable TUTTI_OPTIMISER_LR means nothing, "
+                               "did you mean 'TUTTI_OPTIMIZER_LR'?"});
 }
 
 TEST_F(ConfigFiles, APipeIsReadOnceAndItsMistakeIsItsOwn) {
   const std::string pipe = folder_ / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   std::thread writer([&] { std::ofstream(pipe) << "[model]\nname = \"nosuch\"\n"; });
-  EXPECT_TRUE(failure({.file = pipe, .environment = {}, .flags = {{"optimizer.lr", "0.2", "--lr"}}})
+  EXPECT_TRUE(failure({.file = pipe, .flags = {{"optimizer.lr", "0.2", "--lr"}}})
                   .starts_with("pipe: there is no model 'nosuch'"));
   writer.join();
+}
+
+void expect_equal(const config::RunConfig& one, const config::RunConfig& other) {
+  for (const config::ConfigKey& row : config::config_keys())
+    EXPECT_EQ(row.get(one), row.get(other)) << row.name;
 }
 
 TEST_F(ConfigFiles, ResolvedTextReadsBackEqual) {
   const ResolvedConfig first = read_config(
       {.file = TUTTI_SOURCE_DIR "/examples/cifar10_resnet44.toml",
-       .environment = {},
        .flags = {{"run.output_dir", "a \"b\"", "--set"}, {"optimizer.exclude", "norm", "--set"}}});
-  const std::string path = (folder_ / "resolved.toml").string();
-  std::ofstream(path) << resolved_toml(first);
-  const ResolvedConfig second = read_config({.file = path, .environment = {}, .flags = {}});
-  for (const config::ConfigKey& row : config::config_keys())
-    EXPECT_EQ(row.get(first.config), row.get(second.config)) << row.name;
-  EXPECT_NE(resolved_toml(first).find("exclude = [\"norm\"]                            # --set\n"),
-            std::string::npos)
-      << resolved_toml(first);
+  const std::string path = file("resolved.toml", resolved_toml(first));
+  const ResolvedConfig second = read_config({.file = path});
+  expect_equal(first.config, second.config);
+  EXPECT_TRUE(
+      has_text(resolved_toml(first), "exclude = [\"norm\"]                            # --set\n"));
 }
 
 TEST_F(ConfigFiles, LayersReadBackEqual) {
-  const ResolvedConfig first = read_config(
-      {.file = TUTTI_SOURCE_DIR "/examples/layers_lattices.toml", .environment = {}, .flags = {}});
+  const ResolvedConfig first =
+      read_config({.file = TUTTI_SOURCE_DIR "/examples/layers_lattices.toml"});
   EXPECT_EQ(first.config.model.name, "layers");
   ASSERT_EQ(first.config.model.layer.size(), 12u);
-  const std::string path = (folder_ / "resolved.toml").string();
-  std::ofstream(path) << resolved_toml(first);
-  const ResolvedConfig second = read_config({.file = path, .environment = {}, .flags = {}});
-  for (const config::ConfigKey& row : config::config_keys())
-    EXPECT_EQ(row.get(first.config), row.get(second.config)) << row.name;
-  EXPECT_NE(resolved_json(first).find("\"kaiming_normal_fan_out\""), std::string::npos);
+  const std::string path = file("resolved.toml", resolved_toml(first));
+  const ResolvedConfig second = read_config({.file = path});
+  expect_equal(first.config, second.config);
+  EXPECT_TRUE(has_text(resolved_json(first), "\"kaiming_normal_fan_out\""));
   EXPECT_EQ(read_config(
-                {.file = {},
-                 .environment = {},
-                 .flags = {{"model.layer", "[{type = \"flatten\"}, {type = \"dense\"}]", "--set"}}})
+                {.flags = {{"model.layer", "[{type = \"flatten\"}, {type = \"dense\"}]", "--set"}}})
                 .config.model.layer[1]
                 .entries[0]
                 .second,
@@ -283,51 +260,35 @@ TEST_F(ConfigFiles, LayersReadBackEqual) {
 }
 
 TEST_F(ConfigFiles, MistakesInLayersNameTheirPlaces) {
-  const std::string path = (folder_ / "net.toml").string();
-  const auto answer = [&](const std::string& text) {
-    std::ofstream(path) << text;
-    try {
-      read_config({.file = path, .environment = {}, .flags = {}});
-    } catch (const ConfigError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  const std::string all = answer(
+  const std::string all = failure_of(
       "[[model.layer]]\ntype = \"convv\"\n[[model.layer]]\ntype = \"conv\"\nchanels = 3\n"
       "activation = \"rely\"\nkernel = 0\n[[model.layer]]\nname = \"x\"\n");
-  EXPECT_NE(
-      all.find(
-          "net.toml:2:8: there is no layer of type \"convv\", did you mean 'conv'?: there are "),
-      std::string::npos)
-      << all;
-  EXPECT_NE(all.find("net.toml:5:1: a layer of type \"conv\" has no key 'chanels', did you mean "
-                     "'channels'?"),
-            std::string::npos);
-  EXPECT_NE(all.find("net.toml:6:14: activation must be one of"), std::string::npos);
-  EXPECT_NE(all.find("did you mean 'relu'?"), std::string::npos);
-  EXPECT_NE(all.find("net.toml:7:10: kernel must be between 1"), std::string::npos);
-  EXPECT_NE(all.find("a layer needs type"), std::string::npos);
-  EXPECT_NE(answer("[model.layer]\ntype = \"dense\"\n").find("write [[model.layer]] above each"),
-            std::string::npos);
-  EXPECT_NE(answer("[model]\nname = \"lenet\"\n[[model.layer]]\ntype = \"dense\"\n")
-                .find("give one of the two"),
-            std::string::npos);
+  EXPECT_TRUE(has_text(
+      all, "run.toml:2:8: there is no layer of type \"convv\", did you mean 'conv'?: there are "));
+  EXPECT_TRUE(has_text(all,
+                       "run.toml:5:1: a layer of type \"conv\" has no key 'chanels', did you mean "
+                       "'channels'?"));
+  EXPECT_TRUE(has_text(all, "run.toml:6:14: activation must be one of"));
+  EXPECT_TRUE(has_text(all, "did you mean 'relu'?"));
+  EXPECT_TRUE(has_text(all, "run.toml:7:10: kernel must be between 1"));
+  EXPECT_TRUE(has_text(all, "a layer needs type"));
+  EXPECT_TRUE(has_text(failure_of("[model.layer]\ntype = \"dense\"\n"),
+                       "write [[model.layer]] above each"));
+  EXPECT_TRUE(has_text(failure_of("[model]\nname = \"lenet\"\n[[model.layer]]\ntype = \"dense\"\n"),
+                       "give one of the two"));
 }
 
 TEST_F(ConfigFiles, FieldsAreOneOrAList) {
-  const std::string path = (folder_ / "a.toml").string();
-  std::ofstream(path) << "[data]\ninput = \"image\"\ntarget = [\"label\", \"image\"]\n";
-  const config::RunConfig config =
-      read_config({.file = path, .environment = {}, .flags = {}}).config;
+  const std::string path =
+      file("a.toml", "[data]\ninput = \"image\"\ntarget = [\"label\", \"image\"]\n");
+  const config::RunConfig config = read_config({.file = path}).config;
   EXPECT_EQ(config.data.input, std::vector<std::string>{"image"});
   EXPECT_EQ(config.data.target, (std::vector<std::string>{"label", "image"}));
   EXPECT_EQ(config::to_toml(config::find_config_key("data.input")->get(config)), "\"image\"");
 }
 
 TEST_F(ConfigFiles, TheLogLevelOfAFlagIsNotThatOfTheFiles) {
-  const std::string path = (folder_ / "a.toml").string();
-  std::ofstream(path) << "[run]\nlog_level = \"debug\"\n";
+  const std::string path = file("a.toml", "[run]\nlog_level = \"debug\"\n");
   const ResolvedConfig resolved = read_config({.file = path,
                                                .environment = {{"TUTTI_LOG_LEVEL", "error"}},
                                                .flags = {{"run.log_level", "warn", "-q"}}});
@@ -338,15 +299,14 @@ TEST_F(ConfigFiles, TheLogLevelOfAFlagIsNotThatOfTheFiles) {
 TEST_F(ConfigFiles, ResolvedTextReadsBackWhateverBytesAnOriginHas) {
   ResolvedConfig resolved;
   resolved.origins["run.seed"] = "a\xff\n[b]/config.toml:3:6";
-  const std::string path = (folder_ / "resolved.toml").string();
-  std::ofstream(path) << resolved_toml(resolved);
-  EXPECT_EQ(read_config({.file = path, .environment = {}, .flags = {}}).config.run.seed, 1);
+  const std::string path = file("resolved.toml", resolved_toml(resolved));
+  EXPECT_EQ(read_config({.file = path}).config.run.seed, 1);
 }
 
 TEST(ConfigText, DocumentationHasEveryKey) {
   const std::string text = configuration_markdown();
   for (const config::ConfigKey& row : config::config_keys())
-    EXPECT_NE(text.find("| `" + row.name + "` |"), text.npos) << row.name;
+    EXPECT_TRUE(has_text(text, "| `" + row.name + "` |")) << row.name;
 }
 
 TEST(ConfigFlagsTwice, AFlagAndSetOfTheSameKeyContradictEachOther) {
@@ -361,13 +321,8 @@ TEST(ConfigFlagsTwice, AFlagAndSetOfTheSameKeyContradictEachOther) {
        {std::vector<std::string>{"train", "--lr", "0.2", "--set", "optimizer.lr=0.1"},
         std::vector<std::string>{"train", "--optimizer.lr=0.1", "--lr", "0.2"}}) {
     const std::string written = words[1] == "--lr" ? "--set optimizer.lr" : "--optimizer.lr";
-    std::string answer;
-    try {
-      settings(words);
-    } catch (const ConfigError& error) {
-      answer = error.what();
-    }
-    EXPECT_EQ(answer, "--lr and " + written + " set the same key: give one");
+    EXPECT_EQ(message_of<ConfigError>([&] { settings(words); }),
+              "--lr and " + written + " set the same key: give one");
   }
   const auto last = settings({"train", "--set", "optimizer.lr=1", "--set", "optimizer.lr=2"});
   EXPECT_EQ(last.back().text, "2") << "scripts add to their own";
@@ -378,14 +333,12 @@ TEST(ConfigFlagsTwice, AFlagAndSetOfTheSameKeyContradictEachOther) {
 }
 
 TEST_F(ConfigFiles, VariablesOfOneKeyAreNamedAndNothingIsAComment) {
-  const ConfigSources two{
-      .file = {}, .environment = {{"TUTTI_SEED", "4"}, {"TUTTI_RUN_SEED", "3"}}, .flags = {}};
+  const ConfigSources two{.environment = {{"TUTTI_SEED", "4"}, {"TUTTI_RUN_SEED", "3"}}};
   EXPECT_EQ(read_config(two).config.run.seed, 3);
   EXPECT_EQ(read_config(two).warnings.at(0),
             "TUTTI_SEED and TUTTI_RUN_SEED set the same key: run.seed = 3 holds");
   for (const char* text : {"1#2", "1 # old", "1#"})
-    EXPECT_NE(failure({.file = {}, .environment = {}, .flags = {{"run.seed", text, "--seed"}}}), "")
-        << text;
+    EXPECT_NE(failure({.flags = {{"run.seed", text, "--seed"}}}), "") << text;
 }
 
 }  // namespace

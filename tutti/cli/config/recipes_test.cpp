@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,16 +16,19 @@
 namespace tutti::cli {
 namespace {
 
+/// `lines`: words "KEY=VALUE" that replace values of the file.
 train::LearningRateSchedule schedule_of(const std::string& file, int64_t batch, int64_t samples,
-                                        std::vector<Setting> lines) {
-  lines.push_back({"batch.global", std::to_string(batch), "--set"});
+                                        const std::string& lines) {
+  std::vector<Setting> flags = {{"batch.global", std::to_string(batch), "--set"}};
+  std::istringstream words(lines);
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    flags.push_back({word.substr(0, equals), word.substr(equals + 1), "--set"});
+  }
   const config::RunConfig config =
-      read_config({.file = TUTTI_SOURCE_DIR "/examples/" + file, .environment = {}, .flags = lines})
-          .config;
+      read_config({.file = TUTTI_SOURCE_DIR "/examples/" + file, .flags = flags}).config;
   return train::learning_rate_schedule(config, samples / batch, batch);
 }
-
-Setting line(const char* key, const char* text) { return {key, text, "--set"}; }
 
 /// The reference's schedule as in its source; epochs count from 0.
 struct CosmoflowRow {
@@ -32,7 +36,7 @@ struct CosmoflowRow {
   double peak, base;
   int warmup;
   std::vector<std::pair<int, double>> decay;  ///< epoch, factor of the peak rate
-  std::vector<Setting> lines;
+  std::string lines;
 
   double rate(int epoch) const {
     if (epoch < warmup) return epoch * (peak - base) / warmup + base;
@@ -45,34 +49,16 @@ struct CosmoflowRow {
 
 TEST(Recipes, CosmoflowHasTheReferencesRateInEachEpochOfEachRow) {
   const CosmoflowRow rows[] = {
-      {32,
-       0.001,
-       0.00025,
-       2,
-       {{4, 0.25}, {6, 0.0625}},
-       {line("optimizer.lr", "0.001"), line("schedule.warmup_epochs", "2"),
-        line("schedule.milestones", "5,7")}},
-      {64,
-       0.001,
-       0.001,
-       4,
-       {{16, 0.25}, {32, 0.0625}},
-       {line("optimizer.lr", "0.001"), line("schedule.warmup_factor", "1")}},
-      {128, 0.004, 0.001, 4, {{16, 0.25}, {32, 0.0625}}, {}},
-      {512,
-       0.006,
-       0.0015,
-       6,
-       {{19, 0.5}, {21, 0.25}, {22, 0.125}, {23, 0.0625}},
-       {line("optimizer.lr", "0.006"), line("schedule.warmup_epochs", "6"),
-        line("schedule.milestones", "20,22,23,24"), line("schedule.gamma", "0.5")}},
-      {1024,
-       0.012,
-       0.012,
-       0,
-       {{32, 0.25}, {64, 0.0625}},
-       {line("optimizer.lr", "0.012"), line("schedule.warmup_epochs", "0"),
-        line("schedule.milestones", "33,65")}}};
+      CosmoflowRow(32, 0.001, 0.00025, 2, {{4, 0.25}, {6, 0.0625}},
+                   "optimizer.lr=0.001 schedule.warmup_epochs=2 schedule.milestones=5,7"),
+      CosmoflowRow(64, 0.001, 0.001, 4, {{16, 0.25}, {32, 0.0625}},
+                   "optimizer.lr=0.001 schedule.warmup_factor=1"),
+      CosmoflowRow(128, 0.004, 0.001, 4, {{16, 0.25}, {32, 0.0625}}, {}),
+      CosmoflowRow(512, 0.006, 0.0015, 6, {{19, 0.5}, {21, 0.25}, {22, 0.125}, {23, 0.0625}},
+                   "optimizer.lr=0.006 schedule.warmup_epochs=6 schedule.milestones=20,22,23,24 "
+                   "schedule.gamma=0.5"),
+      CosmoflowRow(1024, 0.012, 0.012, 0, {{32, 0.25}, {64, 0.0625}},
+                   "optimizer.lr=0.012 schedule.warmup_epochs=0 schedule.milestones=33,65")};
   constexpr int64_t kSamples = 524'288;
   for (const CosmoflowRow& row : rows) {
     const train::LearningRateSchedule schedule =
@@ -89,15 +75,14 @@ TEST(Recipes, CosmoflowsFactorsMayBeGivenAsTheRowsHaveThem) {
   constexpr int64_t kSamples = 524'288, kPerEpoch = kSamples / 512;
   const train::LearningRateSchedule schedule =
       schedule_of("cosmoflow.toml", 512, kSamples,
-                  {line("schedule.milestones", "20,22,23,24"),
-                   line("schedule.factors", "0.5,0.25,0.125,0.0625")});
+                  "schedule.milestones=20,22,23,24 schedule.factors=0.5,0.25,0.125,0.0625");
   EXPECT_NEAR(schedule.rate(21 * kPerEpoch), 0.5 * 0.004, 1e-12);
   EXPECT_NEAR(schedule.rate(24 * kPerEpoch), 0.0625 * 0.004, 1e-12);
 }
 
 TEST(Recipes, DeepcamHasTheReferencesRateInEachStepOfEachRow) {
   constexpr int64_t kSamples = 121'266;
-  const train::LearningRateSchedule cosine = schedule_of("deepcam.toml", 128, kSamples, {});
+  const train::LearningRateSchedule cosine = schedule_of("deepcam.toml", 128, kSamples, "");
   for (int64_t step = 0; step < 9000; step += 100)
     EXPECT_NEAR(cosine.rate(step), 0.00155 / 2 * (1 + std::cos(std::numbers::pi * step / 9000)),
                 0.00155 * 2e-4)
@@ -106,35 +91,18 @@ TEST(Recipes, DeepcamHasTheReferencesRateInEachStepOfEachRow) {
     int64_t batch, warmup;
     double peak;
     std::vector<int64_t> milestones;
-    std::vector<Setting> lines;
+    std::string lines;
   };
-  const Row rows[] = {{256,
-                       0,
-                       0.002,
-                       {4096, 8192},
-                       {line("optimizer.lr", "0.002"), line("schedule.milestones", "4096,8192")}},
-                      {512,
-                       100,
-                       0.004,
-                       {2048, 4096},
-                       {line("optimizer.lr", "0.004"), line("schedule.milestones", "2048,4096"),
-                        line("schedule.warmup_steps", "100")}},
-                      {1024,
-                       200,
-                       0.004,
-                       {1100, 4096},
-                       {line("optimizer.lr", "0.004"), line("schedule.milestones", "1100,4096"),
-                        line("schedule.warmup_steps", "200")}},
-                      {2048,
-                       400,
-                       0.0055,
-                       {800},
-                       {line("optimizer.lr", "0.0055"), line("schedule.milestones", "800"),
-                        line("schedule.warmup_steps", "400")}}};
+  const Row rows[] = {
+      Row(256, 0, 0.002, {4096, 8192}, "optimizer.lr=0.002 schedule.milestones=4096,8192"),
+      Row(512, 100, 0.004, {2048, 4096},
+          "optimizer.lr=0.004 schedule.milestones=2048,4096 schedule.warmup_steps=100"),
+      Row(1024, 200, 0.004, {1100, 4096},
+          "optimizer.lr=0.004 schedule.milestones=1100,4096 schedule.warmup_steps=200"),
+      Row(2048, 400, 0.0055, {800},
+          "optimizer.lr=0.0055 schedule.milestones=800 schedule.warmup_steps=400")};
   for (Row row : rows) {
-    row.lines.push_back(line("schedule.name", "steps"));
-    row.lines.push_back(line("schedule.milestone_unit", "steps"));
-    row.lines.push_back(line("schedule.gamma", "0.1"));
+    row.lines += " schedule.name=steps schedule.milestone_unit=steps schedule.gamma=0.1";
     const train::LearningRateSchedule schedule =
         schedule_of("deepcam.toml", row.batch, kSamples, row.lines);
     for (int64_t step = 0; step < 9000; step += 50) {
@@ -155,17 +123,13 @@ TEST(Recipes, ImagenetRisesAndFallsAsItsRowSays) {
     int64_t batch;
     double rate;
     int64_t warmup, epochs;
-    std::vector<Setting> lines;
+    std::string lines;
   };
-  const Row rows[] = {{8192, 17, 5, 44, {}},
-                      {4096, 10, 5, 42, {line("optimizer.lr", "10"), line("run.epochs", "42")}},
-                      {32768,
-                       21.2,
-                       16,
-                       58,
-                       {line("optimizer.lr", "21.2"), line("schedule.warmup_epochs", "16"),
-                        line("run.epochs", "58"), line("optimizer.momentum", "0.94"),
-                        line("optimizer.weight_decay", "2.5e-5")}}};
+  const Row rows[] = {Row(8192, 17, 5, 44, {}),
+                      Row(4096, 10, 5, 42, "optimizer.lr=10 run.epochs=42"),
+                      Row(32768, 21.2, 16, 58,
+                          "optimizer.lr=21.2 schedule.warmup_epochs=16 run.epochs=58 "
+                          "optimizer.momentum=0.94 optimizer.weight_decay=2.5e-5")};
   constexpr int64_t kSamples = 1'281'167;
   for (const Row& row : rows) {
     const train::LearningRateSchedule schedule =

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 
 namespace tutti::cli {
 namespace {
@@ -58,12 +59,7 @@ Sample parsed(const Words& words) {
 }
 
 std::string error_of(const Words& words) {
-  try {
-    parsed(words);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<ConfigError>("", [&] { parsed(words); });
 }
 
 TEST(Arguments, SpellingsOfAFlag) {
@@ -125,52 +121,39 @@ TEST(Arguments, TheEnvironmentStandsForAnAbsentFlag) {
 }
 
 TEST(Arguments, MistakesSayWhatToDo) {
-  EXPECT_EQ(error_of({"trian", "x"}),
-            "the verb 'trian' is unknown, did you mean 'train'? See tutti --help.");
-  EXPECT_EQ(error_of({"export", "x"}),
-            "the verb 'export' is unknown: other programs read the weights.safetensors of a "
-            "checkpoint as it is. See tutti --help.");
-  EXPECT_EQ(error_of({"data", "lsit"}),
-            "the verb 'lsit' is unknown, did you mean 'list'? See tutti data --help.");
-  EXPECT_EQ(error_of({"train"}), "train needs a file. See tutti train --help.");
-  EXPECT_EQ(error_of({"train", "x", "--jsno"}),
-            "the flag '--jsno' is unknown, did you mean '--json'? See tutti train --help.");
-  EXPECT_EQ(error_of({"train", "x", "--learning-rate", "1"}),
-            "the flag '--learning-rate' is unknown, did you mean '--lr'? See tutti train --help.");
-  EXPECT_EQ(
-      error_of({"train", "x", "--origins"}),
-      "the flag '--origins' is not one of tutti train, but of tutti data list. See tutti train "
-      "--help.");
-  EXPECT_EQ(error_of({"train", "x", "y"}),
-            "the argument 'y' is one too many. See tutti train --help.");
-  EXPECT_EQ(error_of({"train", "x", "-n", "two"}),
-            "--count must be a whole number from 1 to 10, is 'two'");
-  EXPECT_EQ(error_of({"train", "x", "-n", "0"}),
-            "--count must be a whole number from 1 to 10, is '0'");
-  EXPECT_EQ(error_of({"train", "x", "--lr"}),
-            "--lr needs a value: --lr X. See tutti train --help.");
-  EXPECT_EQ(error_of({"train", "x", "--lr", "--json"}),
-            "--lr needs a value: --lr X. See tutti train --help.");
-  EXPECT_EQ(error_of({"train", "x", "--json=1"}),
-            "--json is a switch and takes no value. See tutti train --help.");
-  EXPECT_EQ(error_of({"train", "x", "--lr", ""}),
-            "--lr is given an empty value, as by a shell variable that is not set. See tutti train "
-            "--help.");
+  const std::string see = " See tutti train --help.";
+  const std::pair<Words, std::string> mistakes[] = {
+      {{"trian", "x"}, "the verb 'trian' is unknown, did you mean 'train'? See tutti --help."},
+      {{"export", "x"},
+       "the verb 'export' is unknown: other programs read the weights.safetensors of a checkpoint "
+       "as it is. See tutti --help."},
+      {{"data", "lsit"}, "the verb 'lsit' is unknown, did you mean 'list'? See tutti data --help."},
+      {{"train"}, "train needs a file." + see},
+      {{"train", "x", "--jsno"}, "the flag '--jsno' is unknown, did you mean '--json'?" + see},
+      {{"train", "x", "--learning-rate", "1"},
+       "the flag '--learning-rate' is unknown, did you mean '--lr'?" + see},
+      {{"train", "x", "--origins"},
+       "the flag '--origins' is not one of tutti train, but of tutti data list." + see},
+      {{"train", "x", "y"}, "the argument 'y' is one too many." + see},
+      {{"train", "x", "-n", "two"}, "--count must be a whole number from 1 to 10, is 'two'"},
+      {{"train", "x", "-n", "0"}, "--count must be a whole number from 1 to 10, is '0'"},
+      {{"train", "x", "--lr"}, "--lr needs a value: --lr X." + see},
+      {{"train", "x", "--lr", "--json"}, "--lr needs a value: --lr X." + see},
+      {{"train", "x", "--json=1"}, "--json is a switch and takes no value." + see},
+      {{"train", "x", "--lr", ""},
+       "--lr is given an empty value, as by a shell variable that is not set." + see},
+      {{"train", "x", "--resume="},
+       "--resume is given an empty value, as by a shell variable that is not set." + see},
+      {{"train", ""},
+       "FILE is given an empty value, as by a shell variable that is not set." + see},
+      {{"train", "x", "--lr=1", "--lr=2"}, "--lr is given twice." + see},
+      {{"train", "x", "--tune", "-n2"},
+       "--tune and --count contradict each other: give one." + see},
+      {{"train", "x", "-g", "2"}, "the flag '-g' is not one of tutti train: write --ranks N."},
+  };
+  for (const auto& [words, message] : mistakes) EXPECT_EQ(error_of(words), message);
   EXPECT_EQ(error_of({"train", "x", "--lr="}), error_of({"train", "x", "--lr", ""}));
-  EXPECT_EQ(
-      error_of({"train", "x", "--resume="}),
-      "--resume is given an empty value, as by a shell variable that is not set. See tutti train "
-      "--help.");
   EXPECT_EQ(error_of({"train", "x", "--resume", ""}), error_of({"train", "x", "--resume="}));
-  EXPECT_EQ(error_of({"train", ""}),
-            "FILE is given an empty value, as by a shell variable that is not set. See tutti train "
-            "--help.");
-  EXPECT_EQ(error_of({"train", "x", "--lr=1", "--lr=2"}),
-            "--lr is given twice. See tutti train --help.");
-  EXPECT_EQ(error_of({"train", "x", "--tune", "-n2"}),
-            "--tune and --count contradict each other: give one. See tutti train --help.");
-  EXPECT_EQ(error_of({"train", "x", "-g", "2"}),
-            "the flag '-g' is not one of tutti train: write --ranks N.");
 }
 
 TEST(Arguments, Help) {

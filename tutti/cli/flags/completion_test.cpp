@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/cli/verbs/verbs.h"
 #include "tutti/models/registry.h"
@@ -38,7 +39,7 @@ std::string offered(const std::vector<std::string>& words) {
 
 void expect_offers(const std::vector<std::string>& words, const std::string& word) {
   const std::string all = offered(words);
-  EXPECT_NE(all.find("\n" + word + "\n"), std::string::npos) << words.back() << " offers " << all;
+  EXPECT_TRUE(has_text(all, "\n" + word + "\n")) << words.back() << " offers ";
 }
 
 TEST(Completion, BashOffersWhatFits) {
@@ -54,7 +55,7 @@ TEST(Completion, BashOffersWhatFits) {
   expect_offers({"tutti", "model", "show", ""}, "resnet20");
   expect_offers({"tutti", "data", "verify", ""}, "cifar10");
   expect_offers({"tutti", "data", "generate", ""}, "deepcam");
-  EXPECT_EQ(offered({"tutti", "data", "generate", ""}).find("cifar10"), std::string::npos);
+  EXPECT_FALSE(has_text(offered({"tutti", "data", "generate", ""}), "cifar10"));
   expect_offers({"tutti", "help", ""}, "doctor");
   expect_offers({"tutti", "bench", "comm", "--transport", ""}, "threads");
 }
@@ -65,21 +66,21 @@ TEST(Completion, EveryShellKnowsTheTable) {
     const std::string script = completion(all_verbs(), shell);
     const std::function<void(const std::vector<Verb>&)> walk = [&](const std::vector<Verb>& verbs) {
       for (const Verb& verb : verbs) {
-        EXPECT_NE(script.find(verb.name), std::string::npos) << shell << " " << verb.name;
+        EXPECT_TRUE(has_text(script, verb.name)) << shell << " " << verb.name;
         for (const Flag& flag : verb.flags) {
           const std::string name = long_name(flag);
-          EXPECT_NE(script.find(std::string(shell) == "fish" ? "-l " + name.substr(2) : name),
-                    std::string::npos)
+          EXPECT_TRUE(
+              has_text(script, std::string(shell) == "fish" ? "-l " + name.substr(2) : name))
               << shell << " " << name;
           for (const std::string& choice : flag.choices)
-            EXPECT_NE(script.find(choice), std::string::npos) << shell << " " << choice;
+            EXPECT_TRUE(has_text(script, choice)) << shell << " " << choice;
         }
         walk(verb.verbs);
       }
     };
     walk(all_verbs());
     for (const models::ModelInfo& model : models::models())
-      EXPECT_NE(script.find(model.name), std::string::npos) << shell << " " << model.name;
+      EXPECT_TRUE(has_text(script, model.name)) << shell << " " << model.name;
   }
 }
 

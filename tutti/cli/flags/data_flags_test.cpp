@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/base/scratch_directory.h"
 #include "tutti/cli/flags/arguments.h"
 #include "tutti/cli/verbs/verbs.h"
@@ -80,12 +81,7 @@ std::map<std::string, std::string> files_made(const std::string& set, const Valu
 }
 
 std::string refusal_of(const std::string& set, const Values& values) {
-  try {
-    files_made(set, values);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<ConfigError>("", [&] { files_made(set, values); });
 }
 
 bool belongs(const Flag& flag, const std::string& set) {
@@ -104,9 +100,8 @@ TEST(DataFlags, ChangeTheSetsThatTheyBelongToAndAreRefusedByTheOthers) {
       values[flag.names] = other->second;
       if (!belongs(flag, set)) {
         const std::string refusal = refusal_of(set, values);
-        EXPECT_NE(refusal.find(flag.names + " is a flag of " + flag.only_for.front()),
-                  std::string::npos)
-            << set << ": " << refusal;
+        EXPECT_TRUE(has_text(refusal, flag.names + " is a flag of " + flag.only_for.front()))
+            << set << ": ";
         const std::string takes = refusal.substr(std::min(refusal.find("takes"), refusal.size()));
         for (const Flag& one : flags)
           EXPECT_EQ(takes.find(one.names) != std::string::npos, belongs(one, set))
@@ -120,21 +115,19 @@ TEST(DataFlags, ChangeTheSetsThatTheyBelongToAndAreRefusedByTheOthers) {
 }
 
 TEST(DataFlags, OfASetThatCannotBeGeneratedTheSetIsTheMistake) {
-  EXPECT_NE(refusal_of("cifar10", {{"--particles", "2"}}).find("not a data set that can be"),
-            std::string::npos);
+  EXPECT_TRUE(
+      has_text(refusal_of("cifar10", {{"--particles", "2"}}), "not a data set that can be"));
 }
 
 TEST(DataFlags, AnUnknownSetListsThoseThatCanBeGenerated) {
   const std::string refusal = refusal_of("latices", {});
-  EXPECT_NE(
-      refusal.find("did you mean 'lattices'?: lattices, cosmoflow, deepcam, imagenet, "
-                   "neurons, cbed, stem, clicks, text, token-pairs, protein and vibrations are"),
-      std::string::npos)
-      << refusal;
-  for (const auto& [set, small] : kSmall)
-    EXPECT_NE(refusal_of("mine", {}).find(set), std::string::npos) << set;
+  EXPECT_TRUE(
+      has_text(refusal,
+               "did you mean 'lattices'?: lattices, cosmoflow, deepcam, imagenet, "
+               "neurons, cbed, stem, clicks, text, token-pairs, protein and vibrations are"));
+  for (const auto& [set, small] : kSmall) EXPECT_TRUE(has_text(refusal_of("mine", {}), set)) << set;
   for (const char* other : {"cifar10", "mnist", "arrays"})
-    EXPECT_EQ(refusal_of("mine", {}).find(other), std::string::npos) << other;
+    EXPECT_FALSE(has_text(refusal_of("mine", {}), other)) << other;
 }
 
 TEST(DataFlags, ASetHasSamplesOfBothParts) {
@@ -142,7 +135,7 @@ TEST(DataFlags, ASetHasSamplesOfBothParts) {
     for (const char* flag : {"--train", "--test"}) {
       Values values = small;
       values[flag] = "0";
-      EXPECT_NE(refusal_of(set, values).find(std::string(flag) + " 0: "), std::string::npos) << set;
+      EXPECT_TRUE(has_text(refusal_of(set, values), std::string(flag) + " 0: ")) << set;
       values[flag] = "-2";
       EXPECT_NE(refusal_of(set, values), "") << set;
     }
@@ -158,16 +151,14 @@ TEST(DataFlags, AdviceKnowsTheSamplesThatHaveBeenGenerated) {
       std::ofstream(scratch.path() / file) << bytes;
     }
     const std::string own = data::how_to_get(known, scratch.path());
-    EXPECT_NE(own.find("generate " + set), std::string::npos) << own;
-    EXPECT_NE(own.find("--force"), std::string::npos) << own;
+    EXPECT_TRUE(has_text(own, "generate " + set));
+    EXPECT_TRUE(has_text(own, "--force"));
     std::ofstream(scratch.path() / "validation" /
                   (set == "deepcam" ? "data-2000-01-01-00-0.h5"
                                     : "univ_ics_2019-03_a10000668_00000000.tfrecord.gz"));
     const std::string downloaded = data::how_to_get(known, scratch.path());
-    EXPECT_EQ(downloaded.find("generate"), std::string::npos) << downloaded;
-    EXPECT_NE(downloaded.find("fetch what is missing or damaged (published: https://"),
-              std::string::npos)
-        << downloaded;
+    EXPECT_FALSE(has_text(downloaded, "generate"));
+    EXPECT_TRUE(has_text(downloaded, "fetch what is missing or damaged (published: https://"));
   }
 }
 

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/cli/flags/arguments.h"
 #include "tutti/cli/flags/man_page.h"
 #include "tutti/cli/verbs/verbs.h"
@@ -54,7 +55,7 @@ void expect_sentence(const std::string& text, const std::string& of) {
               text.back() == '?')
       << of << " ends in debris: " << text;
   for (const char* debris : {"{", "}", "REQUIRED", " in [", "  ", ":INT", ":FLOAT", "\n"})
-    EXPECT_EQ(text.find(debris), std::string::npos) << of << ": " << text;
+    EXPECT_FALSE(has_text(text, debris)) << of << ": ";
 }
 
 TEST(Help, EveryFlagExplainsItself) {
@@ -153,13 +154,13 @@ TEST(Help, VerbsThatPrintFactsPrintJson) {
 TEST(Help, ShowsUsageDefaultsAndExamples) {
   const auto verbs = all_verbs();
   const std::string train = help_text(verbs.front(), "tutti train", 100);
-  EXPECT_NE(train.find("Usage: tutti train FILE [FLAGS]\n"), std::string::npos) << train;
-  EXPECT_NE(train.find("--resume [DIR]"), std::string::npos) << train;
-  EXPECT_NE(train.find("Examples:\n  tutti train run.toml\n"), std::string::npos) << train;
-  EXPECT_NE(train.find("See also: "), std::string::npos) << train;
-  EXPECT_NE(train.find("variable TUTTI_RANKS"), std::string::npos) << train;
+  EXPECT_TRUE(has_text(train, "Usage: tutti train FILE [FLAGS]\n"));
+  EXPECT_TRUE(has_text(train, "--resume [DIR]"));
+  EXPECT_TRUE(has_text(train, "Examples:\n  tutti train run.toml\n"));
+  EXPECT_TRUE(has_text(train, "See also: "));
+  EXPECT_TRUE(has_text(train, "variable TUTTI_RANKS"));
   const Request step = find_verb(verbs, {"bench", "step"});
-  EXPECT_NE(help_text(*step.verb, step.command, 80).find("default resnet44"), std::string::npos);
+  EXPECT_TRUE(has_text(help_text(*step.verb, step.command, 80), "default resnet44"));
   const std::string all = overview(verbs, 80);
   EXPECT_LT(all.find("Train:"), all.find("Look before you run:")) << "by task";
 }
@@ -179,13 +180,12 @@ TEST(ManPage, NamesEveryVerbAndFlag) {
     return text;
   };
   every_verb([&](const Verb& verb, const std::string& command) {
-    EXPECT_NE(page.find(".SS " + escaped(usage_line(verb, command)) + "\n"), std::string::npos)
-        << command;
+    EXPECT_TRUE(has_text(page, ".SS " + escaped(usage_line(verb, command)) + "\n")) << command;
     for (const Flag& flag : verb.flags)
-      EXPECT_NE(page.find(escaped(spelling(flag))), std::string::npos) << command << flag.names;
+      EXPECT_TRUE(has_text(page, escaped(spelling(flag)))) << command << flag.names;
   });
   for (const char* section : {"ENVIRONMENT", "FILES", "SIGNALS", "EXIT STATUS", "EXAMPLES"})
-    EXPECT_NE(page.find(std::string(".SH ") + section), std::string::npos) << section;
+    EXPECT_TRUE(has_text(page, std::string(".SH ") + section)) << section;
   for (const std::string& line : lines_of(page)) {
     if (!line.starts_with(".")) continue;
     const std::string request = line.substr(0, line.find(' '));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tutti/base/error.h"
+#include "tutti/base/expect_text.h"
 #include "tutti/cli/command_line.h"
 #include "tutti/config/config.h"
 
@@ -33,28 +34,19 @@ TEST(Nearest, KnowsTheWordsOfOtherFrameworks) {
 TEST(NoGpu, IsSaidOfFlagsKeysAndVariablesAlike) {
   for (const char* name : {"--gpu", "--gpus", "--num-gpus", "--use_cuda", "--device", "run.device",
                            "model.gpus", "TUTTI_DEVICE", "--accelerator"})
-    EXPECT_NE(no_gpu(name).find("computes on the CPU and has no GPU part"), std::string::npos)
-        << name;
+    EXPECT_TRUE(has_text(no_gpu(name), "computes on the CPU and has no GPU part")) << name;
   EXPECT_EQ(no_gpu("--devise"), "");
   // None of our keys is taken for such a word.
   for (const config::ConfigKey& row : config::config_keys())
     EXPECT_EQ(no_gpu(row.name), "") << row.name;
-  const auto message_of = [](const std::vector<std::string>& words) -> std::string {
-    try {
-      run_command_line(words);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
-  };
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"train", "run.toml", "--gpus", "4"},
         {"eval", "run.toml", "--device=cuda"},
         {"bench", "ops", "--gpu"},
         {"config", "--set", "run.device=cpu"},
         {"config", "--run.device=cuda"}})
-    EXPECT_NE(message_of(words).find("no GPU part: leave it out"), std::string::npos)
-        << message_of(words);
+    EXPECT_TRUE(
+        throws<ConfigError>({"no GPU part: leave it out"}, [&] { run_command_line(words); }));
 }
 
 }  // namespace tutti::cli

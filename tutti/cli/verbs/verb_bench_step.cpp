@@ -126,7 +126,7 @@ config::RunConfig settings_of(const BenchStepVerb& verb) {
   for (const Setting& setting : settings)
     if (setting.key == "plan.bf16_error" && verb.network.precision != "bf16")
       throw ConfigError("plan.bf16_error has no effect: it is only for --precision bf16");
-  return read_config({.file = {}, .environment = tutti_environment(), .flags = settings}).config;
+  return read_config({.environment = tutti_environment(), .flags = settings}).config;
 }
 
 train::NetworkSpec timed_network(const BenchStepVerb& verb, const config::RunConfig& config,

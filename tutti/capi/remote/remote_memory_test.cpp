@@ -44,6 +44,14 @@ void run_everywhere(const Body& body) {
     });
 }
 
+// Runs the body on two ranks that do not see each other's memory.
+void run_apart(const Body& body) { comm::run_ranks(2, body, {0, 1}); }
+// Runs it between neighbours, too.
+void run_near_and_apart(const Body& body) {
+  run_apart(body);
+  comm::run_ranks(2, body, {0, 0});
+}
+
 template <class T>
 std::span<std::byte> raw(std::vector<T>& values) {
   return std::as_writable_bytes(std::span(values));
@@ -143,26 +151,24 @@ TEST(RemoteMemory, TagsComeBack) {
 // A progress thread serves while the program computes.
 TEST(RemoteMemory, ProgressThreadsServe) {
   std::atomic<bool> done{false};
-  comm::run_ranks(2,
-                  [&](comm::Communicator& c) {
-                    const std::vector<int> one(1, comm::Progress::kNoCore);
-                    if (c.rank() == 0) c.set_progress(std::make_shared<comm::Progress>(one));
-                    RemoteMemory memory(c, 400'000);
-                    if (c.rank() == 0) {
-                      const auto begin = std::chrono::steady_clock::now();
-                      while (!done && std::chrono::steady_clock::now() - begin < 5min)
-                        std::this_thread::sleep_for(1ms);  // not a call of the library
-                      EXPECT_TRUE(done);
-                    } else {
-                      std::vector<float> x(100'000, 2);
-                      memory.plan_accumulate({.data = raw(x)})->run();
-                      memory.plan_get({.data = raw(x)})->run();
-                      EXPECT_EQ(x[99'999], 2);
-                      done = true;
-                    }
-                    c.barrier();
-                  },
-                  {0, 1});
+  run_apart([&](comm::Communicator& c) {
+    const std::vector<int> one(1, comm::Progress::kNoCore);
+    if (c.rank() == 0) c.set_progress(std::make_shared<comm::Progress>(one));
+    RemoteMemory memory(c, 400'000);
+    if (c.rank() == 0) {
+      const auto begin = std::chrono::steady_clock::now();
+      while (!done && std::chrono::steady_clock::now() - begin < 5min)
+        std::this_thread::sleep_for(1ms);  // not a call of the library
+      EXPECT_TRUE(done);
+    } else {
+      std::vector<float> x(100'000, 2);
+      memory.plan_accumulate({.data = raw(x)})->run();
+      memory.plan_get({.data = raw(x)})->run();
+      EXPECT_EQ(x[99'999], 2);
+      done = true;
+    }
+    c.barrier();
+  });
 }
 
 // Requests of a rank with wrong assumptions about its target.
@@ -187,85 +193,72 @@ TEST(RemoteRequest, ATargetChecksWhatItIsAskedFor) {
   EXPECT_TRUE(has_text(refusal(0, 1, comm::Element::byte), "bytes have no arithmetic"));
 }
 
-// Between ranks that do not see each other's memory, and between neighbours.
 TEST(RemoteAccess, OtherDataForLaterStarts) {
-  for (const std::vector<int>& nodes : {std::vector<int>{0, 1}, {0, 0}})
-    comm::run_ranks(
-        2,
-        [](comm::Communicator& c) {
-          RemoteMemory memory(c, 64);
-          std::vector<std::byte> a(8, std::byte{1}), b(12, std::byte{2}), all(12), large(61);
-          const auto put = memory.plan_put({.rank = 1 - c.rank(), .offset = 4, .data = a});
-          for (auto* data : {&a, &b}) {
-            put->rebind(*data);
-            put->run();
-          }
-          EXPECT_THROW(put->rebind(large), comm::PlanError);
-          memory.plan_get({.rank = 1 - c.rank(), .offset = 4, .data = all})->run();
-          EXPECT_EQ(all, b);
-          c.barrier();
-        },
-        nodes);
+  run_near_and_apart([](comm::Communicator& c) {
+    RemoteMemory memory(c, 64);
+    std::vector<std::byte> a(8, std::byte{1}), b(12, std::byte{2}), all(12), large(61);
+    const auto put = memory.plan_put({.rank = 1 - c.rank(), .offset = 4, .data = a});
+    for (auto* data : {&a, &b}) {
+      put->rebind(*data);
+      put->run();
+    }
+    EXPECT_THROW(put->rebind(large), comm::PlanError);
+    memory.plan_get({.rank = 1 - c.rank(), .offset = 4, .data = all})->run();
+    EXPECT_EQ(all, b);
+    c.barrier();
+  });
 }
 
 TEST(RemoteAccess, ATargetThatServesNobodyIsATimeOutThatNamesIt) {
   EXPECT_TRUE(throws<CommError>({"put number 1: no answer within ", "not arrived: rank 0 on"}, [&] {
-    comm::run_ranks(2,
-                    [](comm::Communicator& c) {
-                      RemoteMemory memory(c, 64);
-                      if (c.rank() == 1) {
-                        c.set_timeout(patience(0.2));
-                        memory.plan_put({.data = memory.data()})->run();
-                      } else {
-                        sleep_patiently(2);
-                      }
-                    },
-                    {0, 1});
+    run_apart([](comm::Communicator& c) {
+      RemoteMemory memory(c, 64);
+      if (c.rank() == 1) {
+        c.set_timeout(patience(0.2));
+        memory.plan_put({.data = memory.data()})->run();
+      } else {
+        sleep_patiently(2);
+      }
+    });
   }));
 }
 
 TEST(RemoteAccess, APatientRequestAndAWaitForWorkOutlastTheTimeOut) {
-  comm::run_ranks(2,
-                  [](comm::Communicator& c) {
-                    RemoteMemory memory(c, 64);
-                    c.set_timeout(patience(0.05));
-                    if (c.rank() == 0) {
-                      sleep_patiently(0.4);
-                      memory.wait_for_accumulates(1, std::vector<int>{1});
-                    } else {
-                      memory.plan_put({.data = memory.data(), .patient = true})->run();
-                      sleep_patiently(0.4);
-                      memory.plan_accumulate({.data = memory.data()})->run();
-                    }
-                    c.set_timeout(kHangSeconds);
-                    c.barrier();
-                  },
-                  {0, 1});
+  run_apart([](comm::Communicator& c) {
+    RemoteMemory memory(c, 64);
+    c.set_timeout(patience(0.05));
+    if (c.rank() == 0) {
+      sleep_patiently(0.4);
+      memory.wait_for_accumulates(1, std::vector<int>{1});
+    } else {
+      memory.plan_put({.data = memory.data(), .patient = true})->run();
+      sleep_patiently(0.4);
+      memory.plan_accumulate({.data = memory.data()})->run();
+    }
+    c.set_timeout(kHangSeconds);
+    c.barrier();
+  });
 }
 
 // A rank polls another operation than the one that others request of it.
 TEST(RemoteAccess, ARankThatOnlyTestsServesTheOthers) {
-  for (const std::vector<int>& nodes : {std::vector<int>{0, 1}, {0, 0}})
-    comm::run_ranks(
-        2,
-        [](comm::Communicator& c) {
-          c.set_timeout(kHangSeconds);
-          RemoteMemory memory(c, 64);
-          std::vector<std::byte> one(4);
-          std::vector<std::byte> word(1);
-          if (c.rank() == 1) {
-            memory.plan_accumulate({.data = one})->run();
-            const auto tell = c.plan_send({.peer = 0, .data = word});
-            tell->run();
-          } else {
-            const auto hear = c.plan_receive({.peer = 1, .data = word});
-            hear->start();
-            while (!hear->test()) std::this_thread::yield();
-            EXPECT_EQ(memory.accumulates(), 1u);
-          }
-          c.barrier();
-        },
-        nodes);
+  run_near_and_apart([](comm::Communicator& c) {
+    c.set_timeout(kHangSeconds);
+    RemoteMemory memory(c, 64);
+    std::vector<std::byte> one(4);
+    std::vector<std::byte> word(1);
+    if (c.rank() == 1) {
+      memory.plan_accumulate({.data = one})->run();
+      const auto tell = c.plan_send({.peer = 0, .data = word});
+      tell->run();
+    } else {
+      const auto hear = c.plan_receive({.peer = 1, .data = word});
+      hear->start();
+      while (!hear->test()) std::this_thread::yield();
+      EXPECT_EQ(memory.accumulates(), 1u);
+    }
+    c.barrier();
+  });
 }
 
 // The pacer would otherwise keep a pointer to a destroyed flow.
@@ -288,24 +281,22 @@ TEST(RemoteTransfer, OneThatCannotBeginLeavesThePacer) {
 // The answer to a request that was given up would be taken for the next one's.
 TEST(RemoteAccess, NothingFollowsOneThatWasGivenUpUnderWay) {
   std::atomic<bool> serves{false};
-  comm::run_ranks(2,
-                  [&](comm::Communicator& c) {
-                    RemoteMemory memory(c, 64);
-                    if (c.rank() == 1) {
-                      auto put = memory.plan_put({.rank = 0, .data = memory.data()});
-                      put->start();
-                      put.reset();
-                      EXPECT_THROW(memory.plan_get({.data = memory.data()})->run(), CommError);
-                      const auto second = memory.plan_get({.rank = 0, .data = memory.data()});
-                      const auto third = memory.plan_get({.rank = 0, .data = memory.data()});
-                      EXPECT_THROW(second->start(), CommError);
-                      EXPECT_THROW(third->start(), CommError) << "it waits for the second";
-                      serves = true;
-                    }
-                    while (!serves) std::this_thread::yield();
-                    c.barrier();
-                  },
-                  {0, 1});
+  run_apart([&](comm::Communicator& c) {
+    RemoteMemory memory(c, 64);
+    if (c.rank() == 1) {
+      auto put = memory.plan_put({.rank = 0, .data = memory.data()});
+      put->start();
+      put.reset();
+      EXPECT_THROW(memory.plan_get({.data = memory.data()})->run(), CommError);
+      const auto second = memory.plan_get({.rank = 0, .data = memory.data()});
+      const auto third = memory.plan_get({.rank = 0, .data = memory.data()});
+      EXPECT_THROW(second->start(), CommError);
+      EXPECT_THROW(third->start(), CommError) << "it waits for the second";
+      serves = true;
+    }
+    while (!serves) std::this_thread::yield();
+    c.barrier();
+  });
 }
 
 // Rank 0 serves; rank 3 is killed while it adds a large vector. Rank 0 gets an error, and goes on

@@ -42,23 +42,21 @@ TEST(CommTune, MeasuresAllThatDoNotRefuseAndAllRanksGetTheSameTable) {
     const auto doing = std::ranges::count_if(comm::algorithms(), does);
     task.kind = Collective::barrier;
     const auto barriers = std::ranges::count_if(comm::algorithms(), does);  // for one size
-    EXPECT_EQ(std::ranges::count_if(tuning.times,
-                                    [](const auto& t) { return t.kind == Collective::allreduce; }),
-              2 * doing);
-    EXPECT_EQ(std::ranges::count_if(tuning.times,
-                                    [](const auto& t) { return t.kind == Collective::barrier; }),
-              barriers);
+    const auto timed = [&](Collective kind) {
+      return std::ranges::count(tuning.times, kind, &AlgorithmTime::kind);
+    };
+    EXPECT_EQ(timed(Collective::allreduce), 2 * doing);
+    EXPECT_EQ(timed(Collective::barrier), barriers);
     EXPECT_EQ(tuning.measured.size(), communicator.rank() == 0 ? tuning.times.size() : 0);
     // Calls that need the tree's order have a line of their own; a broadcast has one for all.
-    EXPECT_TRUE(std::ranges::any_of(tuning.lines, [](const auto& l) {
-      return l.kind == Collective::allreduce && l.reproducible == true;
-    }));
-    EXPECT_TRUE(std::ranges::any_of(tuning.lines, [](const auto& l) {
-      return l.kind == Collective::allreduce && l.reproducible == false;
-    }));
-    EXPECT_TRUE(std::ranges::any_of(tuning.lines, [](const auto& l) {
-      return l.kind == Collective::broadcast && !l.reproducible;
-    }));
+    const auto has_line = [&](Collective kind, std::optional<bool> reproducible) {
+      return std::ranges::any_of(tuning.lines, [&](const auto& line) {
+        return line.kind == kind && line.reproducible == reproducible;
+      });
+    };
+    EXPECT_TRUE(has_line(Collective::allreduce, true));
+    EXPECT_TRUE(has_line(Collective::allreduce, false));
+    EXPECT_TRUE(has_line(Collective::broadcast, std::nullopt));
     EXPECT_TRUE(has_text(tuning_report(tuning),
                          communicator.rank() == 0 ? "prices: comm/cost/cost.h" : "no prices"));
   });
@@ -85,21 +83,13 @@ TEST(CommTune, ATableFromAFileIsTaken) {
     EXPECT_NE(algorithm(1025, false), "ring");
   });
   std::ofstream(path) << "allreduce 2 node 4096 no ring\nallreduce 2 node 4096 ring\n";
-  EXPECT_THROW(
-      try {
-        comm::run_ranks(2, [&](comm::Communicator& communicator) {
-          use_selection(communicator, path.string());
-        });
-      } catch (const ConfigError& error) {
-        EXPECT_TRUE(has_text(error.what(), path.string() + ":2: expected"));
-        throw;
-      },
-      ConfigError);
+  const auto take = [&] {
+    comm::run_ranks(
+        2, [&](comm::Communicator& communicator) { use_selection(communicator, path.string()); });
+  };
+  EXPECT_TRUE(throws<ConfigError>({path.string() + ":2: expected"}, take));
   std::filesystem::remove(path);
-  EXPECT_THROW(
-      comm::run_ranks(
-          2, [&](comm::Communicator& communicator) { use_selection(communicator, path.string()); }),
-      ConfigError);
+  EXPECT_THROW(take(), ConfigError);
 }
 
 TEST(CommTune, LatencyMovesMessagesOfAnySize) {

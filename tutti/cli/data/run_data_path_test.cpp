@@ -73,6 +73,18 @@ config::RunConfig generated_neurons(const std::filesystem::path& folder) {
   return config;
 }
 
+/// Checks the first fields of the first samples of a set.
+void expect_samples(const data::Dataset& set, const data::Dataset& plain, int64_t count,
+                    size_t fields) {
+  data::Sample sample(set.fields()), expected(set.fields());
+  for (int64_t i = 0; i < count; ++i) {
+    set.read(i, sample);
+    plain.read(i, expected);
+    for (size_t f = 0; f < fields; ++f)
+      EXPECT_EQ(std::memcmp(sample.at(f), expected.at(f), set.fields()[f].bytes()), 0) << i;
+  }
+}
+
 TEST(DataPath, VolumesOfNeuronsAreReadOnceANode) {
   const ScratchDirectory scratch;
   const config::RunConfig config = generated_neurons(std::filesystem::path(scratch.path()));
@@ -80,14 +92,7 @@ TEST(DataPath, VolumesOfNeuronsAreReadOnceANode) {
   const auto body = [&](comm::Communicator& communicator) {
     const PreparedData prepared = prepare_data(config, communicator);
     ASSERT_EQ(prepared.data.train->size(), plain.train->size());
-    data::Sample sample(plain.canvases->fields()), expected(plain.canvases->fields());
-    for (int64_t i = 0; i < 50; ++i) {
-      prepared.data.canvases->read(i, sample);
-      plain.canvases->read(i, expected);
-      for (size_t f = 0; f < 3; ++f)
-        EXPECT_EQ(std::memcmp(sample.at(f), expected.at(f), plain.canvases->fields()[f].bytes()),
-                  0);
-    }
+    expect_samples(*prepared.data.canvases, *plain.canvases, 50, 3);
   };
   const int64_t before = data::FileBytes::bytes_read();
   comm::run_ranks(4, body, {0, 0, 0, 0});
@@ -136,7 +141,7 @@ TEST(DataPath, NodesThatShareAFolderHaveCachesOfTheirOwn) {
     const PreparedData prepared = prepare_data(config, communicator);
     const data::Dataset& set = *prepared.data.train;
     const ConfiguredData plain = open_configured(config);
-    data::Sample sample(set.fields()), expected(set.fields());
+    data::Sample sample(set.fields());
     // Ranks read one after the other, each in its own order: the second rank reads samples that the
     // first has cached from its files.
     for (int turn = 0; turn < communicator.size(); ++turn) {
@@ -146,12 +151,7 @@ TEST(DataPath, NodesThatShareAFolderHaveCachesOfTheirOwn) {
     }
     communicator.barrier();
     EXPECT_EQ(prepared.counts->levels()[3].samples, set.size());
-    for (int64_t i = 0; i < set.size(); ++i) {
-      set.read(i, sample);
-      plain.train->read(i, expected);
-      for (size_t f = 0; f < set.fields().size(); ++f)
-        EXPECT_EQ(std::memcmp(sample.at(f), expected.at(f), set.fields()[f].bytes()), 0) << i;
-    }
+    expect_samples(set, *plain.train, set.size(), set.fields().size());
     EXPECT_EQ(prepared.counts->levels()[1].samples, set.size());
   };
   comm::run_ranks(2, body, {0, 1});
@@ -166,7 +166,6 @@ TEST(DataPath, NodesExchangeSamplesInsteadOfReadingThemAgain) {
     ASSERT_NE(prepared.server, nullptr);
     const data::Dataset& set = *prepared.data.train;
     const ConfiguredData plain = open_configured(config);
-    data::Sample sample(set.fields()), expected(set.fields());
     for (int epoch = 0; epoch < 2; ++epoch) {
       communicator.barrier();
       std::vector<std::jthread> readers;  // like a pipeline's readers: two at a time
@@ -175,12 +174,7 @@ TEST(DataPath, NodesExchangeSamplesInsteadOfReadingThemAgain) {
           for (int64_t i = half; i < set.size(); i += 2) set.read(i, own);
         });
     }
-    for (int64_t i = 0; i < set.size(); ++i) {
-      set.read(i, sample);
-      plain.train->read(i, expected);
-      for (size_t f = 0; f < set.fields().size(); ++f)
-        EXPECT_EQ(std::memcmp(sample.at(f), expected.at(f), set.fields()[f].bytes()), 0) << i;
-    }
+    expect_samples(set, *plain.train, set.size(), set.fields().size());
     communicator.barrier();
     std::array<double, 2> sums = {static_cast<double>(prepared.counts->levels()[2].samples),
                                   static_cast<double>(prepared.counts->levels()[3].samples)};

@@ -82,13 +82,12 @@ Verb data_tokenize_verb() {
                      "what --files says",
                  .bind = &state->tokenizer,
                  .choices = {"bpe", "bytes", "characters", "gpt2"}},
-                {.names = "--files",
-                 .value = "DIR",
-                 .help = "Take the tokenizer in this folder instead: GPT-2's vocab.json and "
-                         "merges.txt, or what an earlier call wrote. Empty: make one",
-                 .bind = &state->files,
-                 .kind = Names::folder,
-                 .excludes = {"--vocabulary"}},
+                excluding(named_flag(Names::folder, "--files", "DIR",
+                                     "Take the tokenizer in this folder instead: GPT-2's "
+                                     "vocab.json and merges.txt, or what an earlier call wrote. "
+                                     "Empty: make one",
+                                     &state->files),
+                          {"--vocabulary"}),
                 flag("--vocabulary", "N",
                      "Tokens of a trained vocabulary at most, with the 256 bytes and the end "
                      "token (GPT-2: 50257)",

@@ -45,6 +45,11 @@ inline Flag choice_flag(std::string names, std::string help, Binding bind,
   row.variable = std::move(variable);
   return row;
 }
+/// The same flag, which contradicts others.
+inline Flag excluding(Flag row, std::vector<std::string> others) {
+  row.excludes = std::move(others);
+  return row;
+}
 /// A flag or an argument without which the verb refuses, with this message.
 inline Flag required_flag(Names kind, std::string names, std::string value, std::string help,
                           Binding bind, std::string message) {

@@ -149,7 +149,7 @@ int generate(const GenerateVerb& verb, const GivenNames& given, const train::Fou
 int run_generate(const GenerateVerb& verb) {
   log::configure(log::Level::warn, 0, 1);  // the output is the text
   const std::string file = configuration_of(verb.weights, verb.config);
-  ResolvedConfig resolved = read_config({.file = file, .environment = {}, .flags = {}});
+  ResolvedConfig resolved = read_config({.file = file});
   const train::FoundWeights found = train::find_weights(verb.weights, "generate");
   set_model_threads(found, verb.threads, resolved.config);
   const GivenNames given{.verb = "generate", .weights = verb.weights, .config = file};
@@ -162,12 +162,9 @@ std::vector<Flag> generate_flags(GenerateVerb& state) {
       flag("--prompt", "TEXT",
            "What the text begins with. Without it: a document's beginning, else a line's",
            &state.prompt),
-      {.names = "--prompt-file",
-       .value = "FILE",
-       .help = "The same from a file",
-       .bind = &state.prompt_file,
-       .kind = Names::file,
-       .excludes = {"--prompt"}},
+      excluding(named_flag(Names::file, "--prompt-file", "FILE", "The same from a file",
+                           &state.prompt_file),
+                {"--prompt"}),
       flag("--tokens", "N", "Tokens to add; fewer where a document ends", &state.tokens, {1}),
       flag("--temperature", "X",
            "Divides the logits: below 1 likely tokens become more likely. 0: always the "

@@ -317,7 +317,7 @@ int run_translate(const TranslateVerb& verb) {
         "compare with: leave --json out");
   log::configure(log::Level::warn, 0, 1);  // the output is the text
   const std::string file = configuration_of(verb.weights, verb.config);
-  ResolvedConfig resolved = read_config({.file = file, .environment = {}, .flags = {}});
+  ResolvedConfig resolved = read_config({.file = file});
   config::RunConfig& config = resolved.config;
   if (!verb.data_dir.empty()) config.data.dir = verb.data_dir;
   const train::FoundWeights found = train::find_weights(verb.weights, "translate");
@@ -330,18 +330,15 @@ int run_translate(const TranslateVerb& verb) {
 std::vector<Flag> translate_flags(TranslateVerb& state) {
   return {
       flag("--text", "TEXT", "A source", &state.sources.text),
-      {.names = "--input",
-       .value = "FILE",
-       .help = "Sources, one a line; one that data.window has no room for is left out",
-       .bind = &state.sources.file,
-       .kind = Names::file,
-       .excludes = {"--text"}},
-      {.names = "--split",
-       .help = "The sources of a part of the configured data set, whose targets are what the "
-               "result is compared with",
-       .bind = &state.sources.split,
-       .choices = {"test", "validation", "train"},
-       .excludes = {"--text", "--input"}},
+      excluding(named_flag(Names::file, "--input", "FILE",
+                           "Sources, one a line; one that data.window has no room for is left out",
+                           &state.sources.file),
+                {"--text"}),
+      excluding(choice_flag("--split",
+                            "The sources of a part of the configured data set, whose targets are "
+                            "what the result is compared with",
+                            &state.sources.split, {"test", "validation", "train"}),
+                {"--text", "--input"}),
       flag("--samples", "N", "Only the first N of them. 0: all", &state.sources.samples, {0}),
       named_flag(Names::file, "--output", "FILE",
                  "Gets what is written, a line for each source. Empty: it is printed, but for a "

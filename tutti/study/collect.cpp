@@ -145,7 +145,7 @@ std::vector<RunSummary> collect_directory(const std::string& directory) {
   if (paths.empty())
     throw IoError(
         fmt::format("{}: no {} below it; where are the runs?", directory, trace::kRecordFile));
-  std::sort(paths.begin(), paths.end());
+  std::ranges::sort(paths);
   std::vector<RunSummary> runs;
   std::map<Size, int> repeats;
   for (const std::string& path : paths) {

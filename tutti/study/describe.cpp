@@ -226,8 +226,8 @@ Facts provenance(const StudyResult& result, const ReportText& text) {
 }
 
 bool missed_target(const StudyResult& result) {
-  return result.target && std::any_of(result.rows.begin(), result.rows.end(),
-                                      [](const auto& row) { return row.missed() > 0; });
+  return result.target &&
+         std::ranges::any_of(result.rows, [](const auto& row) { return row.missed() > 0; });
 }
 
 std::vector<std::string> advice(const StudyResult& result, const Configuration& settings) {
@@ -250,8 +250,8 @@ std::vector<std::string> advice(const StudyResult& result, const Configuration& 
         "Some runs ended at a target of their own. Only runs that have this one can say "
         "when it is reached: --target {} in another --output-dir, or with --fresh.",
         result.target->value));
-  if (std::any_of(result.rows.begin(), result.rows.end(),
-                  [](const ScaleRow& row) { return row.runs > 0 && row.runs < 3; }))
+  if (std::ranges::any_of(result.rows,
+                          [](const ScaleRow& row) { return row.runs > 0 && row.runs < 3; }))
     lines.push_back(
         "More repeats give intervals that mean something: --repeats 3 or more. Finished runs are "
         "kept.");

@@ -88,8 +88,7 @@ std::string filled(std::string_view frame, const PageValues& values) {
     html += frame.substr(at, open - at);
     if (open == std::string_view::npos) break;
     const std::string_view name = frame.substr(open + 2, close - open - 2);
-    const auto value =
-        std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.first == name; });
+    const auto value = std::ranges::find_if(values, [&](const auto& v) { return v.first == name; });
     CHECK(value != values.end(), "the page's frame has no value for {}", name);
     html += value->second;
     at = close + 2;

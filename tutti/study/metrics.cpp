@@ -136,7 +136,7 @@ void measure_run(RunSummary& run, const std::optional<trace::Target>& target,
     run.samples_per_s = median(steady(run.log.steps, &trace::StepRecord::samples_per_s));
   run.step = step_parts(run.log);
   const auto rates = measured(run.log.steps, [](const trace::StepRecord& step) { return step.lr; });
-  if (!rates.empty()) run.peak_learning_rate = *std::max_element(rates.begin(), rates.end());
+  if (!rates.empty()) run.peak_learning_rate = *std::ranges::max_element(rates);
   for (const trace::NoiseRecord& line : run.log.noise)
     if (std::isfinite(line.critical_batch)) run.critical_batch = line.critical_batch;
   if (target) run.reach = find_reach(run.log, *target);
@@ -146,8 +146,8 @@ void measure_run(RunSummary& run, const std::optional<trace::Target>& target,
       run.log.evals, [&](const trace::EvalRecord& eval) { return eval.value(measure.metric); });
   if (run.log.test) run.test = run.log.test->value(measure.metric);
   if (!values.empty())
-    run.best = measure.higher_is_better ? *std::max_element(values.begin(), values.end())
-                                        : *std::min_element(values.begin(), values.end());
+    run.best = measure.higher_is_better ? *std::ranges::max_element(values)
+                                        : *std::ranges::min_element(values);
 }
 
 namespace {
@@ -312,8 +312,8 @@ std::string mode_of(std::vector<ScaleRow> rows) {
   std::erase_if(rows, [](const ScaleRow& row) { return row.runs == 0; });
   if (rows.size() < 2) return "one size";
   const auto constant = [&](int64_t ScaleRow::*member) {
-    return std::all_of(rows.begin(), rows.end(),
-                       [&](const ScaleRow& row) { return row.*member == rows.front().*member; });
+    return std::ranges::all_of(
+        rows, [&](const ScaleRow& row) { return row.*member == rows.front().*member; });
   };
   if (constant(&ScaleRow::global_batch)) return "strong";
   return constant(&ScaleRow::local_batch) ? "weak" : "mixed";
@@ -358,7 +358,7 @@ StudyResult evaluate(std::vector<RunSummary> runs, std::optional<trace::Target> 
   StudyResult result;
   result.target = target ? target : target_of(runs, result.notes);
   result.measure = common_measure(result.target, runs, result.notes);
-  std::stable_sort(runs.begin(), runs.end(), [](const RunSummary& a, const RunSummary& b) {
+  std::ranges::stable_sort(runs, [](const RunSummary& a, const RunSummary& b) {
     return std::pair(a.size(), a.repeat) < std::pair(b.size(), b.repeat);
   });
   for (RunSummary& run : runs) measure_run(run, result.target, result.measure);
@@ -381,9 +381,8 @@ StudyResult evaluate(std::vector<RunSummary> runs, std::optional<trace::Target> 
     result.title = start.model;
     if (!start.dataset.empty()) result.title += " on " + start.dataset;
     if (!start.precision.empty()) result.title += ", " + start.precision;
-    const ScaleRow base =
-        *std::find_if(result.rows.begin(), result.rows.end(),
-                      [&](const ScaleRow& row) { return row.size() == usable.begin()->first; });
+    const ScaleRow base = *std::ranges::find_if(
+        result.rows, [&](const ScaleRow& row) { return row.size() == usable.begin()->first; });
     for (ScaleRow& row : result.rows)
       if (row.runs) compare(row, base, usable[row.size()]);
     rates(result.rows, usable, result.measure);

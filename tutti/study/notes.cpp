@@ -182,8 +182,7 @@ void note_rows(StudyResult& result) {
           "On {}, no whole epoch was measured. Its parallel speed-up is the ratio of samples/s.",
           row.size().words()));
   note_first_epochs(result);
-  if (std::any_of(result.rows.begin(), result.rows.end(),
-                  [](const ScaleRow& row) { return row.runs == 1; }))
+  if (std::ranges::any_of(result.rows, [](const ScaleRow& row) { return row.runs == 1; }))
     result.notes.push_back(
         "Where a size has a single run, nothing says how much of a number is chance: there is no "
         "interval. Use --repeats 3 or more.");

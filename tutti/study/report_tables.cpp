@@ -48,7 +48,7 @@ std::string outcome(const RunSummary& run, const StudyResult& result) {
 /// Returns the width on a terminal: bytes that start a character.
 size_t width(const std::string& text) {
   return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+      std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
 }  // namespace
@@ -199,8 +199,8 @@ std::string terminal_report(const StudyResult& result) {
     text += fmt::format("; {} scaling", result.mode);
   else if (result.rows.size() == 1)  // failed runs have rows, too
     text += "; one number of ranks";
-  if (const auto usable = std::find_if(result.runs.begin(), result.runs.end(),
-                                       [](const RunSummary& run) { return run.usable(); });
+  if (const auto usable =
+          std::ranges::find_if(result.runs, [](const RunSummary& run) { return run.usable(); });
       usable != result.runs.end() && !usable->log.start.machine.empty())
     text += '\n' + usable->log.start.machine;
   text += result.disturbances.empty() ? "\n" : "\n\n";
@@ -210,9 +210,7 @@ std::string terminal_report(const StudyResult& result) {
     text +=
         fmt::format("\nHow soon it has learned: {}\n", target_words(*result.target, result.judge)) +
         aligned(learning_table(result));
-  const auto any = [&](auto condition) {
-    return std::any_of(result.rows.begin(), result.rows.end(), condition);
-  };
+  const auto any = [&](auto condition) { return std::ranges::any_of(result.rows, condition); };
   if (result.rows.size() > 1 &&
       any([](const ScaleRow& row) { return std::isfinite(row.remainder); }))
     text += "\nWhy learning gains less or more than training\n" + aligned(identity_table(result));

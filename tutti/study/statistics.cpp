@@ -18,7 +18,7 @@ constexpr std::array<double, 30> kT95 = {
 
 double median(std::vector<double> values) {
   if (values.empty()) return kUnknown;
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const size_t middle = values.size() / 2;
   return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
@@ -37,8 +37,8 @@ Spread spread(const std::vector<double>& values) {
   s.count = static_cast<int>(values.size());
   if (values.empty()) return s;
   s.mean = std::accumulate(values.begin(), values.end(), 0.0) / s.count;
-  s.low = *std::min_element(values.begin(), values.end());
-  s.high = *std::max_element(values.begin(), values.end());
+  s.low = *std::ranges::min_element(values);
+  s.high = *std::ranges::max_element(values);
   if (s.count < 2) return s;
   double squares = 0;
   for (const double value : values) squares += (value - s.mean) * (value - s.mean);

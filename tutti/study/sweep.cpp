@@ -85,7 +85,7 @@ Mode parse_mode(std::string_view text) {
 std::vector<PlannedRun> plan_runs(const StudyFlags& flags) {
   check(flags);
   std::vector<Size> sizes = flags.ranks;
-  std::sort(sizes.begin(), sizes.end());
+  std::ranges::sort(sizes);
   std::vector<PlannedRun> runs;
   for (int repeat = 1; repeat <= flags.repeats; ++repeat)
     for (const Size& size : sizes) runs.push_back(plan_another(flags, size, repeat));

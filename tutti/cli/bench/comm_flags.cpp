@@ -65,7 +65,7 @@ std::vector<comm::Collective> collectives_named(const std::string& names) {
   if (names == "all") return all;
   std::istringstream words(names);
   for (std::string name; std::getline(words, name, ',');) {
-    const auto at = std::find(known.begin(), known.end(), name);
+    const auto at = std::ranges::find(known, name);
     if (at == known.end())
       throw ConfigError(fmt::format("--collective: no collective is called '{}'{}", name,
                                     did_you_mean(name, known)));

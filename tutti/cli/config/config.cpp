@@ -71,7 +71,7 @@ class FileReader {
     const std::string from = included_at.empty() ? "" : included_at + ": ";
     std::error_code ignored;
     const auto identity = std::filesystem::weakly_canonical(path, ignored);
-    if (std::find(open_.begin(), open_.end(), identity) != open_.end())
+    if (std::ranges::find(open_, identity) != open_.end())
       throw ConfigError(fmt::format("{}{} includes itself", from, name));
     if (std::filesystem::is_directory(path, ignored))
       throw ConfigError(
@@ -210,7 +210,7 @@ std::vector<Assignment> read_environment(
   std::vector<std::string> names = kOtherVariables;
   for (const auto& [variable, key] : known) names.push_back(variable);
   for (const auto& [name, text] : variables)
-    if (std::find(names.begin(), names.end(), name) == names.end())
+    if (std::ranges::find(names, name) == names.end())
       warnings.push_back(
           fmt::format("the environment variable {} means nothing{}", name,
                       no_gpu(name).empty() ? did_you_mean(name, names) : ": " + no_gpu(name)));
@@ -219,8 +219,7 @@ std::vector<Assignment> read_environment(
 
 void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved, Mistakes& mistakes) {
   const auto sets = [&](std::string_view key) {
-    return std::find_if(source.begin(), source.end(),
-                        [&](const Assignment& a) { return a.row->name == key; });
+    return std::ranges::find_if(source, [&](const Assignment& a) { return a.row->name == key; });
   };
   const auto withdraw = [&](std::string_view key, const Assignment& by) {
     const config::ConfigKey& row = *config::find_config_key(key);

@@ -62,13 +62,11 @@ Flag ConfigFlags::file_argument(const std::string& verb, bool required) {
 std::vector<Flag> ConfigFlags::flags(const std::vector<std::string_view>& short_flags) {
   const std::vector<ConfigAlias>& known = config_aliases();
   for (const std::string_view name : short_flags)
-    CHECK(std::any_of(known.begin(), known.end(),
-                      [&](const ConfigAlias& alias) { return alias.flag == name; }),
+    CHECK(std::ranges::any_of(known, [&](const ConfigAlias& alias) { return alias.flag == name; }),
           "there is no short flag '{}'", name);
   std::vector<Flag> found;
   for (const ConfigAlias& alias : known) {
-    if (std::find(short_flags.begin(), short_flags.end(), alias.flag) == short_flags.end())
-      continue;
+    if (std::ranges::find(short_flags, alias.flag) == short_flags.end()) continue;
     found.push_back(short_flag(alias, values_[alias.flag]));
     if (alias.flag == "profile") found.back().bind = &profile_;
     if (alias.flag == "check-collectives") found.back().bind = &check_;

@@ -20,8 +20,7 @@ bool looks_like_flag(const std::string& word) {
 }
 
 const Verb* verb_named(const std::vector<Verb>& verbs, const std::string& name) {
-  const auto at =
-      std::find_if(verbs.begin(), verbs.end(), [&](const Verb& v) { return v.name == name; });
+  const auto at = std::ranges::find_if(verbs, [&](const Verb& v) { return v.name == name; });
   return at == verbs.end() ? nullptr : &*at;
 }
 
@@ -121,7 +120,7 @@ class Reader {
       given_.push_back({set, name + "=" + *text});  // with its dashes, as in messages
       return;
     }
-    std::replace(name.begin(), name.end(), '_', '-');
+    std::ranges::replace(name, '_', '-');
     const Flag* flag = find_flag(verb_, name);
     if (!flag) unknown(name);
     if (!takes_value(*flag)) {
@@ -166,10 +165,10 @@ class Reader {
 
   /// Gives words that may belong to a flag to the verb's arguments only as far as those need them.
   void settle_optional() {
-    const auto needed = std::count_if(verb_.arguments.begin(), verb_.arguments.end(),
-                                      [](const Flag& a) { return !a.required.empty(); });
-    auto missing = needed - std::count_if(plain_.begin(), plain_.end(),
-                                          [](const Plain& p) { return p.of_given < 0; });
+    const auto needed =
+        std::ranges::count_if(verb_.arguments, [](const Flag& a) { return !a.required.empty(); });
+    auto missing =
+        needed - std::ranges::count_if(plain_, [](const Plain& p) { return p.of_given < 0; });
     std::vector<Plain> kept;
     for (const Plain& plain : plain_) {
       if (plain.of_given < 0 || missing-- > 0)
@@ -210,14 +209,13 @@ class Reader {
   }
 
   bool was_given(const Flag& flag) const {
-    return std::any_of(given_.begin(), given_.end(),
-                       [&](const Given& given) { return given.flag == &flag; });
+    return std::ranges::any_of(given_, [&](const Given& given) { return given.flag == &flag; });
   }
 
   void check_alone(const Given& given) const {
-    if (!repeatable(*given.flag) &&
-        std::count_if(given_.begin(), given_.end(),
-                      [&](const Given& other) { return other.flag == given.flag; }) > 1)
+    if (!repeatable(*given.flag) && std::ranges::count_if(given_, [&](const Given& other) {
+                                      return other.flag == given.flag;
+                                    }) > 1)
       fail(long_name(*given.flag) + " is given twice");
     for (const std::string& name : given.flag->excludes)
       if (const Flag* other = find_flag(verb_, name); other && was_given(*other))

@@ -141,8 +141,7 @@ std::vector<std::string> known_values(const Flag& flag) {
 }
 
 void store(const Flag& flag, const std::string& text, const std::string& who) {
-  if (!flag.choices.empty() &&
-      std::find(flag.choices.begin(), flag.choices.end(), text) == flag.choices.end())
+  if (!flag.choices.empty() && std::ranges::find(flag.choices, text) == flag.choices.end())
     throw ConfigError(who + " " + must_be_one_of(flag.choices, text));
   std::visit(Storing{flag, text, who}, flag.bind);
 }

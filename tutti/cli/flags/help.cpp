@@ -136,8 +136,7 @@ std::string description(const Flag& flag) {
 std::vector<std::string> flag_groups(const Verb& verb) {
   std::vector<std::string> groups;
   for (const Flag& flag : verb.flags)
-    if (std::find(groups.begin(), groups.end(), flag.group) == groups.end())
-      groups.push_back(flag.group);
+    if (std::ranges::find(groups, flag.group) == groups.end()) groups.push_back(flag.group);
   return groups;
 }
 
@@ -150,7 +149,7 @@ std::string overview(const std::vector<Verb>& verbs, int width) {
       "\n\nUsage: tutti VERB [ARGUMENTS] [FLAGS]\n";
   std::vector<std::string> tasks;
   for (const Verb& verb : verbs)
-    if (std::find(tasks.begin(), tasks.end(), verb.task) == tasks.end()) tasks.push_back(verb.task);
+    if (std::ranges::find(tasks, verb.task) == tasks.end()) tasks.push_back(verb.task);
   size_t widest = 0;
   for (const Verb& verb : verbs) widest = std::max(widest, verb.name.size());
   for (const std::string& task : tasks) {

@@ -77,7 +77,7 @@ TEST(PlanLaunch, WithoutANetworkOpenMpiIsToldToTakeTheLoopback) {
   const std::pair<std::string, std::string> setting{"OMPI_MCA_btl_tcp_if_include", "lo"};
   const auto tells = [&](const Surroundings& s) {
     const Launch launch = plan_launch(2, {}, {"t"}, machine(8), s);
-    return std::count(launch.environment.begin(), launch.environment.end(), setting);
+    return std::ranges::count(launch.environment, setting);
   };
   EXPECT_EQ(tells(alone), 1);
   EXPECT_EQ(tells(kOpenMpi), 0);
@@ -105,7 +105,7 @@ TEST(PlanLaunch, RespectsTheUsersChoices) {
   device::Topology pinned = machine(8);
   pinned.bound_cores = 4;
   const Launch inside = plan_launch(2, {}, {"t"}, pinned, kOpenMpi);
-  EXPECT_EQ(std::count(inside.command.begin(), inside.command.end(), "none"), 1);
+  EXPECT_EQ(std::ranges::count(inside.command, "none"), 1);
   EXPECT_THROW(plan_launch(2, {}, {"t"}, machine(8), Surroundings{}), ConfigError);
 }
 
@@ -119,7 +119,7 @@ TEST(PlanLaunch, OtherMpi) {
 TEST(PlanLaunch, TuneIsNotTakenByMpirun) {
   const auto passed = [](const Words& words, const Surroundings& surroundings) {
     const Words all = plan_launch(2, {}, words, machine(4), surroundings).command;
-    return Words(std::find(all.begin(), all.end(), "t"), all.end());
+    return Words(std::ranges::find(all, "t"), all.end());
   };
   EXPECT_EQ(passed({"t", "--tune", "a.txt", "-n", "3"}, kOpenMpi),
             (Words{"t", "--tune=a.txt", "-n", "3"}));

@@ -292,7 +292,7 @@ void print(const DoctorVerb& verb, const std::vector<Findings>& ranks) {
 /// Returns the texts of all ranks, on every rank. Collective.
 std::vector<std::string> gather(comm::Communicator& communicator, std::string mine) {
   const auto sizes = communicator.allgather_value(mine.size());
-  const size_t most = *std::max_element(sizes.begin(), sizes.end());
+  const size_t most = *std::ranges::max_element(sizes);
   mine.resize(most, ' ');
   std::vector<char> all(most * sizes.size());
   communicator.allgather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));

@@ -20,7 +20,7 @@ struct CompressionReport {
                               ///< progress threads all, taken from computation
   double exchange_seconds = 0;  ///< from the start of each exchange to its end: much of it may be
                                 ///< hidden behind computation
-  Loss loss = {};           ///< of the gradient with its residual, without runs that are not finite
+  Loss loss = {};  ///< loss of gradients with residuals, without runs where it is not finite
   uint64_t not_finite = 0;  ///< number of runs whose loss is not finite
 
   CompressionReport& operator+=(const CompressionReport& other);

@@ -72,7 +72,7 @@ void check_place(const DatasetSpec& spec, const KnownDataset& known) {
                               error.message()));
 }
 
-bool names_files(const ArraysSpec& arrays) {
+bool lists_files(const ArraysSpec& arrays) {
   return !arrays.train.empty() || !arrays.validation.empty() || !arrays.test.empty();
 }
 
@@ -157,7 +157,7 @@ void add_linked(std::vector<fs::path>& files, const std::vector<FieldLine>& line
 
 /// Without file names it takes the folders train, validation and test.
 std::vector<std::string> volume_files(const DatasetSpec& spec) {
-  if (names_files(spec.arrays)) return split_files(spec.arrays, spec.split);
+  if (lists_files(spec.arrays)) return split_files(spec.arrays, spec.split);
   std::error_code unknown;
   if (spec.split == "test" && !fs::is_directory(spec.dir / "test", unknown)) return {};
   return {spec.split};
@@ -184,7 +184,7 @@ std::vector<fs::path> image_files(const DatasetSpec& spec) {
 
 /// Without file names it takes all files in the folders train, validation and test.
 std::vector<std::string> click_files(const DatasetSpec& spec) {
-  if (names_files(spec.arrays)) return split_files(spec.arrays, spec.split);
+  if (lists_files(spec.arrays)) return split_files(spec.arrays, spec.split);
   std::error_code unknown;
   if (spec.split != "train" && !fs::is_directory(spec.dir / spec.split, unknown)) return {};
   return {spec.split + "/*"};
@@ -216,7 +216,7 @@ bool is_text_set(const std::string& name) { return name == "text" || name == "to
 
 /// Without file names it takes the files that match the catalog's pattern, PART*.txt.
 std::vector<std::string> text_files(const DatasetSpec& spec, const std::string& part) {
-  if (names_files(spec.arrays)) return split_files(spec.arrays, part);
+  if (lists_files(spec.arrays)) return split_files(spec.arrays, part);
   const KnownDataset& known = known_dataset(spec.name);
   const std::string pattern = part == "train"  ? known.train_files.front()
                               : part == "test" ? known.test_files.front()

@@ -48,7 +48,7 @@ std::string printed(std::string_view bytes) {
 }
 
 /// Maps text back to bytes; text with other characters, such as the end token, stands for itself.
-std::string bytes_of(const std::string& text) {
+std::string mapped_back(const std::string& text) {
   static const std::map<char32_t, char> bytes = [] {
     std::map<char32_t, char> of;
     for (size_t byte = 0; byte < 256; ++byte) of[printable()[byte]] = static_cast<char>(byte);
@@ -201,7 +201,7 @@ std::unique_ptr<Tokenizer> parse_tokenizer(const Tokenizer::Files& files, const 
   pairs.merges = parse_merges(files.merges, written, (fs::path(name) / kMergesFile).string());
   for (const std::string& token : written) {
     if (token == kEndOfText) pairs.end_token = static_cast<int32_t>(&token - written.data());
-    pairs.tokens.push_back(token == kEndOfText ? token : bytes_of(token));
+    pairs.tokens.push_back(token == kEndOfText ? token : mapped_back(token));
   }
   return std::make_unique<BytePairTokenizer>(std::move(pairs), name);
 }

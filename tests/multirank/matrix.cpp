@@ -107,7 +107,7 @@ Flags parse(int count, char** words) {
     } else if (flag == "--only") {
       flags.only = value;
     } else if (flag == "--progress") {
-      flags.progress = number<int>(value);
+      flags.progress = static_cast<int>(number<unsigned short>(value));
     } else if (flag == "--placement") {
       for_each_item(value,
                     [&](std::string_view item) { flags.placement.push_back(number<int>(item)); });

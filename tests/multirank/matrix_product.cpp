@@ -20,6 +20,10 @@ constexpr size_t kGuard = 64;    // bytes behind the output
 constexpr size_t kLarge = 1000;  // elements: above it, answers are cached and ways alternate
 constexpr std::byte kUnwritten{0x5A};
 
+bool dealt(Collective kind) {
+  return kind == Collective::reduce_scatter || kind == Collective::allgather ||
+         kind == Collective::gather || kind == Collective::scatter;
+}
 bool rooted(Collective kind) {
   return kind == Collective::broadcast || kind == Collective::reduce ||
          kind == Collective::gather || kind == Collective::scatter;
@@ -62,7 +66,7 @@ comm::Task task_of(const Collected& what, int rank, int ranks) {
   comm::Task task;
   task.kind = what.kind, task.rank = rank, task.ranks = ranks, task.root = what.root,
   task.count = what.count;
-  if (comm::has_parts(what.kind)) task.parts = parts_of(what.deal, what.count, ranks);
+  if (dealt(what.kind)) task.parts = parts_of(what.deal, what.count, ranks);
   if (what.kind != Collective::all_to_all) return task;
   size_t received = 0;
   for (int q = 0; q < ranks; ++q) {
@@ -117,7 +121,7 @@ bool treated_differently(const Collected& what) {
 void add_variants(std::vector<Collected>& all, const Collected& what, const MatrixAxes& axes,
                   bool only_equal) {
   std::vector<Collected> ways;
-  const bool has_deals = comm::has_parts(what.kind) || what.kind == Collective::all_to_all;
+  const bool has_deals = dealt(what.kind) || what.kind == Collective::all_to_all;
   for (const int root : roots_of(what.kind, axes.ranks))
     for (const Deal deal : {Deal::equal, Deal::uneven, Deal::sparse})
       for (const bool in_place : {false, true})

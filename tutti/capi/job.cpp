@@ -37,8 +37,7 @@ void start_progress(comm::Communicator& communicator, int threads) {
   if (threads == 0) return;
   if (const std::string refusal = communicator.progress_refusal(); !refusal.empty())
     throw ConfigError(fmt::format("progress_threads: {}", refusal));
-  const std::vector<int> anywhere(static_cast<size_t>(threads), comm::Progress::kNoCore);
-  communicator.set_progress(std::make_shared<comm::Progress>(anywhere));
+  communicator.set_progress(std::make_shared<comm::Progress>(threads));
 }
 
 std::unique_ptr<comm::Communicator> communicator_of(const StoreGroup& group,

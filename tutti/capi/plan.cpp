@@ -77,7 +77,7 @@ struct Whole {
   size_t count;
 };
 
-// Sets the parts of a collective: with counts each rank's own, otherwise `count` elements for each.
+// Sets the length of a collective, and its parts: with counts each rank's own, else `count` each.
 void deal(CollectiveSpec& spec, tutti_comm*, Whole whole) { spec.count = whole.count; }
 void deal(CollectiveSpec& spec, tutti_comm* comm, size_t count) {
   spec.count = elements(count, ranks_of(comm));

@@ -72,7 +72,10 @@ class ConfigTableWriter {
     size_t first = SIZE_MAX;  ///< row from which on keys without needs have this one
     KeyNeed need = {};
 
+    /// Those of the keys that follow, and name no need, have no effect without this one. Once a
+    /// section.
     void rest_only_with(std::string key, std::vector<std::string> words = {}) {
+      CHECK(first == SIZE_MAX, "{} besides {}", key, need.key);
       first = table.rows.size();
       need = {std::move(key), std::move(words)};
     }

@@ -78,13 +78,14 @@ class RowByRow : public Base {
   }
 };
 
-/// A NamedOp or OpWith whose inputs get no gradients: they are data, or another op's rule has them.
+/// A NamedOp or OpWith whose inputs get no gradients: they are data, another op's rule has them, or
+/// the op is a step function or of evaluations alone.
 template <class Base>
 class WithoutGradient : public Base {
  public:
   using Base::Base;
   std::vector<Value> grad(const GradArgs& args) const override {
-    return std::vector<Value>(args.needed.size());
+    return std::vector<Value>(args.node.in.size());
   }
 };
 

@@ -52,6 +52,7 @@ class AverageMeeting final : public Meeting {
       std::copy_n(local.front().parameters, anchor_.size(), anchor_.data());
   }
 
+  void before(int64_t, std::span<const ReplicaValues>) override {}
   bool after(int64_t step, double rate, std::span<const ReplicaValues> local) override {
     const bool first = step < settings_.first_steps;
     bool met = false;
@@ -147,6 +148,7 @@ class ElasticMeeting final : public Meeting {
     if (!filled) std::copy_n(local.front().parameters, center_.size(), center_.data());
   }
 
+  void before(int64_t, std::span<const ReplicaValues>) override {}
   bool after(int64_t step, double, std::span<const ReplicaValues> local) override {
     if ((step + 1) % every_ != 0) return false;
     moved_ = {};
@@ -184,6 +186,8 @@ class ElasticMeeting final : public Meeting {
 class NoMeeting final : public Meeting {
  public:
   explicit NoMeeting(comm::Communicator& communicator) : communicator_(communicator) {}
+  void begin(std::span<const ReplicaValues>, bool) override {}
+  void before(int64_t, std::span<const ReplicaValues>) override {}
   bool after(int64_t, double, std::span<const ReplicaValues>) override { return false; }
   void model(std::span<const ReplicaValues> local, std::span<float> weights) override {
     std::copy_n(local.front().parameters, weights.size(), weights.begin());

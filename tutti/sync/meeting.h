@@ -98,9 +98,9 @@ class Meeting {
   virtual ~Meeting() = default;
   /// Call once, before the first step. Either all replicas have the same weights, or shared() and
   /// own() have been filled and restore() has been called.
-  virtual void begin(std::span<const ReplicaValues> /*local*/, bool /*filled*/) {}
+  virtual void begin(std::span<const ReplicaValues> local, bool filled) = 0;
   /// Call before the step whose update is the `step`-th, from 0. Never blocks.
-  virtual void before(int64_t /*step*/, std::span<const ReplicaValues> /*local*/) {}
+  virtual void before(int64_t step, std::span<const ReplicaValues> local) = 0;
   /// Call after that update, which used learning rate `rate`. Returns whether any weights have
   /// changed. If the step ends with a meeting, the call is collective and blocking.
   virtual bool after(int64_t step, double rate, std::span<const ReplicaValues> local) = 0;

@@ -27,6 +27,7 @@ class DelayedMeeting final : public Meeting {
       send();
   }
 
+  void before(int64_t, std::span<const ReplicaValues>) override {}
   bool after(int64_t step, double rate, std::span<const ReplicaValues> local) override {
     if ((step + 1) % settings_.every != 0) return false;
     moved_ = {};

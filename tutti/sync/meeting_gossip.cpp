@@ -52,6 +52,7 @@ class GossipMeeting final : public Meeting {
       if (flight_of(replica).to >= 0) send(replica);  // resend messages of the interrupted run
   }
 
+  void before(int64_t, std::span<const ReplicaValues>) override {}
   bool after(int64_t step, double, std::span<const ReplicaValues> local) override {
     const auto arrivals =
         std::ranges::count_if(flights_, [](const Flight& f) { return f.to >= 0; });

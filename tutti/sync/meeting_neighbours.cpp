@@ -44,6 +44,7 @@ class NeighbourMeeting final : public Meeting {
     for (int64_t round = 0; round < graphs; ++round) plan(communicator, round);
   }
 
+  void begin(std::span<const ReplicaValues>, bool) override {}
   void before(int64_t step, std::span<const ReplicaValues> local) override {
     if ((step + 1) % every_ != 0) return;
     for (int i = 0; i < map_.local_count(); ++i)

@@ -45,6 +45,7 @@ class TreeMeeting final : public Meeting {
         std::copy_n(local[i].parameters, floats_, level[i].as<float>().data());
   }
 
+  void before(int64_t, std::span<const ReplicaValues>) override {}
   bool after(int64_t step, double, std::span<const ReplicaValues> local) override {
     const int levels = tree_.met(settings_, step);
     if (levels == 0) return false;

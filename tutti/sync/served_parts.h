@@ -52,7 +52,7 @@ struct ServedCounts {
   int64_t updates = 0;
   int64_t version = 0;                  ///< updates over the whole run
   int64_t dropped = 0;                  ///< gradients that came too late for a quorum
-  double bytes = 0;                     ///< sent between workers and servers
+  double bytes = 0;                     ///< between workers and servers; of ranks, of other ones
   std::vector<int64_t> staleness = {};  ///< [n]: gradients that came n updates after their weights
   int64_t spread = 0;  ///< most versions between a worker's oldest weights and the servers'
 

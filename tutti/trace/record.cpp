@@ -24,12 +24,6 @@ namespace {
 constexpr std::array<std::string_view, 4> kStatusNames = {"done", "target_missed", "requeue",
                                                           "failed"};
 
-/// The events' names in a record, in the order of RunEvent.
-constexpr std::array<std::string_view, std::variant_size_v<RunEvent>> kEventNames = {
-    "run_start", "step",       "arrivals",       "staging", "data",  "sync",
-    "stages",    "servers",    "noise",          "machine", "epoch", "eval",
-    "test",      "checkpoint", "target_reached", "run_stop"};
-
 /// JSON has no NaN and no infinity: both become null.
 struct Put {
   Json& json;
@@ -60,9 +54,10 @@ struct Put {
 
 /// Sets a `time` of 0 to now.
 std::string to_line(RunEvent& any) {
-  Json json{{"schema", kRecordSchema}, {"event", kEventNames[any.index()]}};
+  Json json{{"schema", kRecordSchema}};
   std::visit(
       [&](auto& event) {
+        json["event"] = event.kEvent;
         if (event.time == 0) event.time = unix_now();
         json["time"] = event.time;
         record::fields(event, Put{json});

@@ -38,6 +38,7 @@ struct Target {
 /// Event "run_start": who runs what, and where. Written before the first step, and again when a run
 /// resumes.
 struct RunStart {
+  static constexpr std::string_view kEvent = "run_start";
   double time = 0;
   std::string run_id{},
       time_iso{};  ///< time_iso: UTC, 2024-05-01T12:00:00Z; filled from `time` when empty
@@ -85,6 +86,7 @@ struct RunStart {
 /// Event "step": averages over the steps since the last such line. The four parts add up to
 /// step_ms.
 struct StepRecord {
+  static constexpr std::string_view kEvent = "step";
   double time = 0;
   int64_t epoch = 0, step = 0;
   double loss = kNotMeasured, lr = kNotMeasured;
@@ -99,6 +101,7 @@ struct StepRecord {
 /// measured before the exchange makes all ranks wait. The three lists correspond: the ranks that
 /// were last most often (8 at most), in how many steps, and how long after the earliest rank.
 struct ArrivalsRecord {
+  static constexpr std::string_view kEvent = "arrivals";
   double time = 0;
   int64_t step = 0, steps = 0;  ///< steps: number of compared steps
   std::vector<int> ranks{};
@@ -114,6 +117,7 @@ struct ArrivalsRecord {
 /// happens between the start of the process and the first step, so a time to the target that begins
 /// with the process, as MLPerf HPC's does, contains it.
 struct StagingRecord {
+  static constexpr std::string_view kEvent = "staging";
   double time = 0;
   int64_t files = 0, bytes = 0;                ///< on all nodes
   int64_t copied_files = 0, copied_bytes = 0;  ///< copied now; the others were present already
@@ -124,6 +128,7 @@ struct StagingRecord {
 /// Event "data": where samples came from since the last such line, summed over ranks. The lists
 /// correspond. Reader threads are some batches ahead of the step.
 struct DataRecord {
+  static constexpr std::string_view kEvent = "data";
   double time = 0;
   int64_t epoch = 0, step = 0;
   std::vector<std::string> levels{};  ///< "memory", "node", "peers", "files"
@@ -135,6 +140,7 @@ struct DataRecord {
 
 /// Event "sync": how replicas that train apart have met since the last such line.
 struct SyncRecord {
+  static constexpr std::string_view kEvent = "sync";
   double time = 0;
   int64_t epoch = 0, step = 0;
   int64_t meetings = 0;
@@ -146,6 +152,7 @@ struct SyncRecord {
 /// Event "stages": how the stages of a pipeline have spent the steps since the last such line, mean
 /// over replicas.
 struct StagesRecord {
+  static constexpr std::string_view kEvent = "stages";
   double time = 0;
   int64_t epoch = 0, step = 0;
   int64_t micro_batches = 0;  ///< per step
@@ -158,6 +165,7 @@ struct StagesRecord {
 
 /// Event "servers": the work of servers since the last such line.
 struct ServersRecord {
+  static constexpr std::string_view kEvent = "servers";
   double time = 0;
   int64_t epoch = 0, step = 0;
   int64_t updates = 0, version = 0;  ///< updates of the weights since then, and in all
@@ -172,6 +180,7 @@ struct ServersRecord {
 /// Event "noise": the gradient's noise scale (docs/noise.md) over the steps since the last such
 /// line.
 struct NoiseRecord {
+  static constexpr std::string_view kEvent = "noise";
   double time = 0;
   int64_t epoch = 0, step = 0;
   int64_t measured = 0;                 ///< steps
@@ -185,6 +194,7 @@ struct NoiseRecord {
 /// Event "machine": the other work on the machine since the last such line (trace/machine_use.h),
 /// over the processors that the ranks may use on all nodes.
 struct MachineRecord {
+  static constexpr std::string_view kEvent = "machine";
   double time = 0;
   int64_t epoch = 0, step = 0;
   double seconds = kNotMeasured;  ///< since the last such line, or since the training began
@@ -195,6 +205,7 @@ struct MachineRecord {
 /// Event "epoch": one pass over the training data. `seconds` is training only: no evaluation, no
 /// checkpoint.
 struct EpochRecord {
+  static constexpr std::string_view kEvent = "epoch";
   double time = 0;
   int64_t epoch = 0, step = 0;
   double seconds = kNotMeasured, train_loss = kNotMeasured, samples_per_s = kNotMeasured;
@@ -209,6 +220,7 @@ struct EpochRecord {
 /// Event "eval": one pass over the validation set or, without one, over the test set. Both clocks
 /// start at the first weight update and go on over a resume.
 struct EvalRecord {
+  static constexpr std::string_view kEvent = "eval";
   double time = 0;
   double epoch =
       0;  ///< epochs trained so far, with a fraction inside an epoch; 0 before the first update
@@ -227,10 +239,12 @@ struct EvalRecord {
 /// Event "test": the test set after the end of training, if a validation set was evaluated during
 /// the run. `step` is the last step; the rest is as in EvalRecord.
 struct TestRecord : EvalRecord {
+  static constexpr std::string_view kEvent = "test";
   int64_t weights_step = 0;  ///< step of the measured weights
 };
 
 struct CheckpointRecord {
+  static constexpr std::string_view kEvent = "checkpoint";
   double time = 0;
   double epoch = 0;
   int64_t step = 0;
@@ -242,6 +256,7 @@ struct CheckpointRecord {
 
 /// Event "target_reached": the first evaluation that reached the target. Clocks as in EvalRecord.
 struct TargetReached {
+  static constexpr std::string_view kEvent = "target_reached";
   double time = 0;
   double epoch = 0;
   int64_t step = 0;
@@ -254,6 +269,7 @@ std::string_view name(RunStatus status);
 /// Event "run_stop", the last line of a run that ended in any orderly way. A run whose record lacks
 /// it was killed.
 struct RunStop {
+  static constexpr std::string_view kEvent = "run_stop";
   double time = 0;
   RunStatus status = RunStatus::done;
   std::string reason{};
@@ -263,7 +279,7 @@ struct RunStop {
   double wall_seconds = 0, train_seconds = 0, eval_seconds = 0, checkpoint_seconds = 0;
 };
 
-/// One line of a record.
+/// One line of a record; kEvent is its name there.
 using RunEvent =
     std::variant<RunStart, StepRecord, ArrivalsRecord, StagingRecord, DataRecord, SyncRecord,
                  StagesRecord, ServersRecord, NoiseRecord, MachineRecord, EpochRecord, EvalRecord,

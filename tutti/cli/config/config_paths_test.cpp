@@ -234,7 +234,7 @@ TEST_F(ConfigPaths, RecipesReadAlikeFromAnyFolder) {
       const auto recipe = datasets.find(fs::path(found[1].str()).filename());
       if (recipe == datasets.end() || recipe->second == "lattices") continue;
       ++lines;
-      EXPECT_TRUE(has_text(line, "--data-dir")) << page << ": ";
+      EXPECT_TRUE(has_text(line, "--data-dir")) << page;
     }
   }
   EXPECT_GE(lines, 40);

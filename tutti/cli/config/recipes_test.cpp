@@ -49,16 +49,32 @@ struct CosmoflowRow {
 
 TEST(Recipes, CosmoflowHasTheReferencesRateInEachEpochOfEachRow) {
   const CosmoflowRow rows[] = {
-      CosmoflowRow(32, 0.001, 0.00025, 2, {{4, 0.25}, {6, 0.0625}},
-                   "optimizer.lr=0.001 schedule.warmup_epochs=2 schedule.milestones=5,7"),
-      CosmoflowRow(64, 0.001, 0.001, 4, {{16, 0.25}, {32, 0.0625}},
-                   "optimizer.lr=0.001 schedule.warmup_factor=1"),
-      CosmoflowRow(128, 0.004, 0.001, 4, {{16, 0.25}, {32, 0.0625}}, {}),
-      CosmoflowRow(512, 0.006, 0.0015, 6, {{19, 0.5}, {21, 0.25}, {22, 0.125}, {23, 0.0625}},
-                   "optimizer.lr=0.006 schedule.warmup_epochs=6 schedule.milestones=20,22,23,24 "
-                   "schedule.gamma=0.5"),
-      CosmoflowRow(1024, 0.012, 0.012, 0, {{32, 0.25}, {64, 0.0625}},
-                   "optimizer.lr=0.012 schedule.warmup_epochs=0 schedule.milestones=33,65")};
+      {32,
+       0.001,
+       0.00025,
+       2,
+       {{4, 0.25}, {6, 0.0625}},
+       "optimizer.lr=0.001 schedule.warmup_epochs=2 schedule.milestones=5,7"},
+      {64,
+       0.001,
+       0.001,
+       4,
+       {{16, 0.25}, {32, 0.0625}},
+       "optimizer.lr=0.001 schedule.warmup_factor=1"},
+      {128, 0.004, 0.001, 4, {{16, 0.25}, {32, 0.0625}}, {}},
+      {512,
+       0.006,
+       0.0015,
+       6,
+       {{19, 0.5}, {21, 0.25}, {22, 0.125}, {23, 0.0625}},
+       "optimizer.lr=0.006 schedule.warmup_epochs=6 schedule.milestones=20,22,23,24 "
+       "schedule.gamma=0.5"},
+      {1024,
+       0.012,
+       0.012,
+       0,
+       {{32, 0.25}, {64, 0.0625}},
+       "optimizer.lr=0.012 schedule.warmup_epochs=0 schedule.milestones=33,65"}};
   constexpr int64_t kSamples = 524'288;
   for (const CosmoflowRow& row : rows) {
     const train::LearningRateSchedule schedule =
@@ -94,13 +110,22 @@ TEST(Recipes, DeepcamHasTheReferencesRateInEachStepOfEachRow) {
     std::string lines;
   };
   const Row rows[] = {
-      Row(256, 0, 0.002, {4096, 8192}, "optimizer.lr=0.002 schedule.milestones=4096,8192"),
-      Row(512, 100, 0.004, {2048, 4096},
-          "optimizer.lr=0.004 schedule.milestones=2048,4096 schedule.warmup_steps=100"),
-      Row(1024, 200, 0.004, {1100, 4096},
-          "optimizer.lr=0.004 schedule.milestones=1100,4096 schedule.warmup_steps=200"),
-      Row(2048, 400, 0.0055, {800},
-          "optimizer.lr=0.0055 schedule.milestones=800 schedule.warmup_steps=400")};
+      {256, 0, 0.002, {4096, 8192}, "optimizer.lr=0.002 schedule.milestones=4096,8192"},
+      {512,
+       100,
+       0.004,
+       {2048, 4096},
+       "optimizer.lr=0.004 schedule.milestones=2048,4096 schedule.warmup_steps=100"},
+      {1024,
+       200,
+       0.004,
+       {1100, 4096},
+       "optimizer.lr=0.004 schedule.milestones=1100,4096 schedule.warmup_steps=200"},
+      {2048,
+       400,
+       0.0055,
+       {800},
+       "optimizer.lr=0.0055 schedule.milestones=800 schedule.warmup_steps=400"}};
   for (Row row : rows) {
     row.lines += " schedule.name=steps schedule.milestone_unit=steps schedule.gamma=0.1";
     const train::LearningRateSchedule schedule =
@@ -125,11 +150,11 @@ TEST(Recipes, ImagenetRisesAndFallsAsItsRowSays) {
     int64_t warmup, epochs;
     std::string lines;
   };
-  const Row rows[] = {Row(8192, 17, 5, 44, {}),
-                      Row(4096, 10, 5, 42, "optimizer.lr=10 run.epochs=42"),
-                      Row(32768, 21.2, 16, 58,
-                          "optimizer.lr=21.2 schedule.warmup_epochs=16 run.epochs=58 "
-                          "optimizer.momentum=0.94 optimizer.weight_decay=2.5e-5")};
+  const Row rows[] = {{8192, 17, 5, 44, {}},
+                      {4096, 10, 5, 42, "optimizer.lr=10 run.epochs=42"},
+                      {32768, 21.2, 16, 58,
+                       "optimizer.lr=21.2 schedule.warmup_epochs=16 run.epochs=58 "
+                       "optimizer.momentum=0.94 optimizer.weight_decay=2.5e-5"}};
   constexpr int64_t kSamples = 1'281'167;
   for (const Row& row : rows) {
     const train::LearningRateSchedule schedule =

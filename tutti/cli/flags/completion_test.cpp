@@ -39,7 +39,7 @@ std::string offered(const std::vector<std::string>& words) {
 
 void expect_offers(const std::vector<std::string>& words, const std::string& word) {
   const std::string all = offered(words);
-  EXPECT_TRUE(has_text(all, "\n" + word + "\n")) << words.back() << " offers ";
+  EXPECT_TRUE(has_text(all, "\n" + word + "\n")) << words.back();
 }
 
 TEST(Completion, BashOffersWhatFits) {

@@ -101,7 +101,7 @@ TEST(DataFlags, ChangeTheSetsThatTheyBelongToAndAreRefusedByTheOthers) {
       if (!belongs(flag, set)) {
         const std::string refusal = refusal_of(set, values);
         EXPECT_TRUE(has_text(refusal, flag.names + " is a flag of " + flag.only_for.front()))
-            << set << ": ";
+            << set;
         const std::string takes = refusal.substr(std::min(refusal.find("takes"), refusal.size()));
         for (const Flag& one : flags)
           EXPECT_EQ(takes.find(one.names) != std::string::npos, belongs(one, set))

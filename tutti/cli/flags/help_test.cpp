@@ -55,7 +55,7 @@ void expect_sentence(const std::string& text, const std::string& of) {
               text.back() == '?')
       << of << " ends in debris: " << text;
   for (const char* debris : {"{", "}", "REQUIRED", " in [", "  ", ":INT", ":FLOAT", "\n"})
-    EXPECT_FALSE(has_text(text, debris)) << of << ": ";
+    EXPECT_FALSE(has_text(text, debris)) << of;
 }
 
 TEST(Help, EveryFlagExplainsItself) {

@@ -12,7 +12,6 @@
 
 #include "tutti/comm/algorithm/algorithm.h"
 #include "tutti/comm/algorithm/play.h"
-#include "tutti/comm/run/collective.h"
 #include "tutti/comm/schedule/tree.h"
 
 namespace tutti::comm {
@@ -110,11 +109,24 @@ class CaseAnswer {
   float value(int rank, size_t i) const { return value(Range{rank, rank + 1}, i); }
 
   Board board(int rank) const {
-    const Extent extent = extent_of(task(rank));
+    const Task& task = this->task(rank);
+    const bool root = rank == c_.root;
     Board board;
     board.wide = c_.wide, board.in_place = c_.in_place;
-    board.output.assign(extent.output, std::nanf(""));
-    for (size_t i = 0; i < extent.input; ++i) board.input.push_back(value(rank, i));
+    size_t in = c_.count, out = c_.count;
+    switch (c_.kind) {
+      case Collective::barrier: in = out = 0; break;
+      case Collective::broadcast: in = root ? in : 0; break;
+      case Collective::reduce: out = root ? out : 0; break;
+      case Collective::allreduce: break;
+      case Collective::reduce_scatter: out = task.part().count; break;
+      case Collective::allgather: in = task.part().count; break;
+      case Collective::gather: in = task.part().count, out = root ? out : 0; break;
+      case Collective::scatter: in = root ? in : 0, out = task.part().count; break;
+      case Collective::all_to_all: in = task.sends.back().end(), out = task.receives.back().end();
+    }
+    board.output.assign(out, std::nanf(""));
+    for (size_t i = 0; i < in; ++i) board.input.push_back(value(rank, i));
     if (!c_.first.empty()) {
       const std::vector<Range> parts = parts_of(rank);
       board.input.assign((parts.size() - 1) * leaves_.stride + c_.count, std::nanf(""));

@@ -73,7 +73,8 @@ class SavedState {
 std::string piece_name(int rank, std::string_view bucket, const StatePiece& piece);
 /// Returns whether a saved tensor of this name is a piece, of any rank and bucket.
 bool is_piece(std::string_view name);
-/// Returns a rank's state by piece, ready to be written, without empty ones. It has layout.floats.
+/// Returns a rank's state, layout.floats of them, by piece, ready to be written, without empty
+/// ones.
 std::vector<SavedPiece> save_state(const StateLayout& layout, int rank, std::string_view bucket,
                                    std::span<const float> state);
 

@@ -18,7 +18,7 @@ struct Machine {
   uint64_t content = 0;  ///< a hash of its description, which distinguishes two of one name
   int devices_per_node = 1;
   double device_flops = 0;  ///< FLOP/s that a device reaches in training; 0: step_seconds is given
-  double step_seconds = 0;  ///< seconds of a replica's whole step; 0: from device_flops
+  double step_seconds = 0;  ///< seconds of a replica's gradient; 0: from device_flops
   bool measured = false;    ///< a step takes the time measured here, instead of both
   LinkCost inside;          ///< each device's link to others of its node
   LinkCost between;         ///< each node's link to other nodes

@@ -16,9 +16,18 @@
 namespace tutti::comm {
 namespace {
 
+Task task_of(const Communicator& c, const CollectiveSpec& spec) {
+  Task task;
+  task.kind = spec.kind, task.rank = c.rank(), task.ranks = c.size(), task.root = spec.root,
+  task.count = spec.count;
+  task.parts = spec.parts;
+  task.sends = spec.sends, task.receives = spec.receives;
+  return task;
+}
+
 // Plans one collective on one rank, runs it three times on new values, counts wrong elements.
 size_t wrong_elements(Communicator& c, CollectiveSpec spec) {
-  const Task task = c.planner().task_of(spec);
+  const Task task = task_of(c, spec);
   const Extent extent = extent_of(task);
   std::vector<std::byte> input(extent.input * size_of(spec.element) + 64),
       output(extent.output * size_of(spec.element) + 64);

@@ -43,7 +43,7 @@ inline constexpr int kCollectives = 9;
 std::string_view name_of(Collective kind);
 /// Returns whether the collective adds (or compares) elements, rather than only moving them.
 bool reduces(Collective kind);
-/// Returns whether each rank gives or gets its own part of the long vector, and no more.
+/// Returns whether each rank has a part of the long vector, which it gives or gets.
 bool has_parts(Collective kind);
 
 /// Elements [begin, begin + count) of a buffer.

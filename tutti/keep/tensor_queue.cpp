@@ -1,9 +1,9 @@
 #include "tutti/keep/tensor_queue.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "tutti/base/error.h"
+#include "tutti/base/stream_copy.h"
 
 namespace tutti::keep {
 namespace {
@@ -127,7 +127,7 @@ void TensorQueue::flush() {
           {copy.to + at, copy.from.subspan(at, std::min(kCopyPart, copy.from.size() - at))});
 #pragma omp parallel for num_threads(threads_) schedule(dynamic) if (parts.size() > 1)
   for (size_t p = 0; p < parts.size(); ++p)
-    std::memcpy(parts[p].to, parts[p].from.data(), parts[p].from.size());
+    stream_copy(parts[p].to, parts[p].from.data(), parts[p].from.size());
   copies_.clear();
   const std::lock_guard lock(mutex_);
   if (!abandoned_) waiting_.insert(waiting_.end(), placed_.begin(), placed_.end());

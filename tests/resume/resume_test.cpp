@@ -19,6 +19,7 @@
 #include "tutti/keep/rank_file.h"
 #include "tutti/train/loop/trainer.h"
 #include "tutti/train/settings/server_settings.h"
+#include "tutti/train/settings/specs.h"
 #include "tutti/train/settings/validation.h"
 
 namespace tutti {
@@ -149,6 +150,12 @@ comm::Machine some_machine() {
           .slow = {{.device = 1, .factor = 1.7}}};
 }
 
+int ranks_of(const Case& made) {
+  if (train::applied_one_by_one(made.config, made.config.run.replicas)) return 1;
+  const auto gradients = static_cast<int>(made.config.sync.quorum);  // 0: one of each replica
+  return gradients > 0 ? std::min(gradients, kRanks) : kRanks;
+}
+
 /// Nothing where the program refuses the combination.
 std::optional<Case> case_of(const Choice& scheme, const Choice& codec, const Choice& split) {
   Case made{.name = scheme.name + "/" + codec.name + "/" + split.name, .config = {}};
@@ -180,16 +187,11 @@ std::optional<Case> case_of(const Choice& scheme, const Choice& codec, const Cho
     train::validate(config);
     const comm::Machine machine = some_machine();
     train::check_served_job(config, config.run.replicas, 1, made.replay ? &machine : nullptr);
+    (void)train::part_grid(config.parallel, ranks_of(made), 0);
   } catch (const ConfigError&) {
     return std::nullopt;
   }
   return made;
-}
-
-int ranks_of(const Case& made) {
-  if (train::applied_one_by_one(made.config, made.config.run.replicas)) return 1;
-  const auto gradients = static_cast<int>(made.config.sync.quorum);  // 0: one of each replica
-  return gradients > 0 ? std::min(gradients, kRanks) : kRanks;
 }
 
 /// Trains in `folder`, from the checkpoint `resume` if there is one.

@@ -1,7 +1,9 @@
 #pragma once
 // Copies memory past the caches.
 
+#if defined(__x86_64__)
 #include <immintrin.h>
+#endif
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +13,9 @@ namespace tutti {
 
 /// Copies `bytes` that nobody reads again soon. `to` and `from` must not overlap. memcpy would
 /// first read what it overwrites; for memory larger than the caches this takes up to half the time.
+/// Processors other than x86-64 get memcpy.
 inline void stream_copy(std::byte* to, const std::byte* from, size_t bytes) {
+#if defined(__x86_64__)
   constexpr size_t kLine = 64;
   size_t at = 0;
   if (reinterpret_cast<uintptr_t>(to) % sizeof(__m128i) == 0)
@@ -23,6 +27,9 @@ inline void stream_copy(std::byte* to, const std::byte* from, size_t bytes) {
     }
   std::memcpy(to + at, from + at, bytes - at);
   _mm_sfence();  // other threads see all of it once they see what this one stores next
+#else
+  std::memcpy(to, from, bytes);
+#endif
 }
 
 }  // namespace tutti

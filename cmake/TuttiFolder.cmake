@@ -1,4 +1,4 @@
-# tutti_folder(NAME [COLD] [HOT_TESTS] FOUND | SOURCES ... [HOT ...] [TESTS ...] [REGISTERS table header] [USES folder...] [LINK target...]
+# tutti_folder(NAME [COLD] [HOT_TESTS] FOUND | SOURCES ... [HOT ...] [EXACT ...] [TESTS ...] [REGISTERS table header] [USES folder...] [LINK target...]
 #   [TEST_LINK target...])
 # One folder of tutti/ = one static library tutti_NAME (for users of the installed package: Tutti::NAME), plus one test program
 # tutti_NAME_test when TESTS are given.
@@ -7,6 +7,7 @@
 # They are compiled with half the optimisation, which is half the time of the compiler; all but those named as HOT.
 # FOUND: the sources are all that lie below the folder, but for those of sub-folders that are a folder of their own, and the tests are
 # x_test.cpp among them: a file that is added or removed changes no list. REGISTERS: TuttiRegister.cmake.
+# EXACT: sources whose numbers must be the same wherever a loop begins: they are compiled without contraction, apart from the others.
 # HOT_TESTS: the tests' own loops take long, so they are optimised, too.
 #
 # A release build compiles several sources of a folder as one (CMAKE_UNITY_BUILD in CMakePresets.json): what they all include is
@@ -30,15 +31,23 @@ function(tutti_find_sources sources tests)
 endfunction()
 
 function(tutti_folder name)
-  cmake_parse_arguments(arg "COLD;HOT_TESTS;FOUND" "" "SOURCES;HOT;TESTS;REGISTERS;USES;LINK;TEST_LINK" ${ARGN})
+  cmake_parse_arguments(arg "COLD;HOT_TESTS;FOUND" "" "SOURCES;HOT;EXACT;TESTS;REGISTERS;USES;LINK;TEST_LINK" ${ARGN})
   if(arg_FOUND)
     tutti_find_sources(arg_SOURCES arg_TESTS)
+    list(REMOVE_ITEM arg_SOURCES ${arg_EXACT} "")
   endif()
   list(TRANSFORM arg_USES PREPEND tutti_)
   if(arg_SOURCES)
     add_library(tutti_${name} STATIC ${arg_SOURCES} ${arg_HOT})
+    if(arg_EXACT)
+      add_library(tutti_${name}_exact OBJECT ${arg_EXACT})
+      target_compile_options(tutti_${name}_exact PRIVATE -ffp-contract=off)
+      target_link_libraries(tutti_${name}_exact PRIVATE tutti_compiler fmt::fmt ${arg_USES} ${arg_LINK})
+      set_target_properties(tutti_${name}_exact PROPERTIES POSITION_INDEPENDENT_CODE ON)
+      target_sources(tutti_${name} PRIVATE $<TARGET_OBJECTS:tutti_${name}_exact>)
+    endif()
     if(arg_REGISTERS)
-      tutti_register(tutti_${name} ${arg_REGISTERS})
+      tutti_register(tutti_${name} ${arg_REGISTERS} ${arg_SOURCES} ${arg_HOT} ${arg_EXACT})
     endif()
     if(arg_COLD)
       target_compile_options(tutti_${name} PRIVATE ${tutti_cold_options})

@@ -1,10 +1,10 @@
-# tutti_register(TARGET TABLE HEADER) adds to TARGET a source that calls each function `void register_NAME(TABLE& table)` which the sources
-# of the folder define, in the order of their paths. Such a source is found by the build itself, and no list of them is kept by hand: the
+# tutti_register(TARGET TABLE HEADER SOURCE...) adds to TARGET a source that calls each function `void register_NAME(TABLE& table)` which the
+# sources of the folder define, in the order of their paths. Such a source is found by the build itself, and no list of them is kept by hand: the
 # list is made anew when a source has changed, and compiled anew when it is another. HEADER declares TABLE and `void register_all(TABLE&)`.
 #
 # The same file is the script that makes the list: cmake -DTABLE= -DHEADER= -DFOLDER= -DSOURCES=A|B... -DLIST= -P TuttiRegister.cmake
 function(tutti_register target table header)
-  get_target_property(sources ${target} SOURCES)
+  set(sources ${ARGN})
   list(JOIN sources "|" joined)
   set(list ${CMAKE_CURRENT_BINARY_DIR}/${table}_list.cpp)
   add_custom_command(OUTPUT ${list}

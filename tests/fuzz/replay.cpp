@@ -47,8 +47,6 @@ Bytes damaged(Bytes bytes, uint64_t seed) {
   return bytes;
 }
 
-constexpr uint64_t kDamaged = 1000;  // inputs for a target
-
 int replay(const tutti::fuzz::Target& target, const char* folder) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry);
@@ -61,7 +59,7 @@ int replay(const tutti::fuzz::Target& target, const char* folder) {
       target.run(bytes);
       for (size_t end = 0; end < bytes.size(); end += 1 + bytes.size() / 50)
         target.run(std::span(bytes).first(end));  // cut short at many places
-      for (; seed < kDamaged / files.size(); ++seed) target.run(damaged(bytes, seed));
+      for (; seed < target.damaged / files.size(); ++seed) target.run(damaged(bytes, seed));
     } catch (const std::exception& error) {
       std::fprintf(stderr, "%s, damage %llu: %s\n", path.c_str(),
                    static_cast<unsigned long long>(seed), error.what());

@@ -24,6 +24,7 @@ void answer(Parse parse) {
 struct Target {
   std::string_view name;  ///< also the name of its folder in corpus/
   void (*parse)(Bytes bytes);
+  uint64_t damaged = 1000;  ///< inputs that the replay makes by damaging those of the corpus
 
   void run(Bytes bytes) const {
     answer([&] { parse(bytes); });

@@ -4,13 +4,12 @@
 // and is found by the build, which writes the list that calls all of them in the order of the
 // files.
 
-#include <algorithm>
 #include <concepts>
-#include <functional>
-#include <iterator>
+#include <cstddef>
+#include <cstring>
 #include <map>
+#include <type_traits>
 #include <typeindex>
-#include <utility>
 #include <vector>
 
 #include "tutti/backend/backend.h"
@@ -33,23 +32,20 @@ class KernelTable {
   /// The place of a kernel that does not say another one.
   static constexpr int kLast = 1000;
 
-  /// Registers `make` for each of the ops O. It is called as make(request, op), or as
-  /// make(request) if it needs no more, and returns one candidate or several, refusals included.
-  /// Kernels of a smaller place are listed first: the first that accepts is taken where nothing is
-  /// measured. Those of one place stand in the order of registration.
+  /// Registers `make`, a function or a lambda that holds plain values of at most four pointers'
+  /// size, for each of the ops O. It is called as make(request, op), or as make(request) if it
+  /// needs no more, and returns one candidate or several, refusals included. Kernels of a smaller
+  /// place are listed first: the first that accepts is taken where nothing is measured. Those of
+  /// one place stand in the order of registration.
   template <class... O, class Make>
   void add(Make make, int place = kLast) {
-    (put(lists_[typeid(O)].kernels, place, typed<O>(make)), ...);
+    (put(typeid(O), Entry(append<O, Make>, make), place), ...);
   }
   /// Registers what runs an op on other kernels, with its operands brought into another form. It
   /// is called as make(request, op, candidates so far) after all kernels of the op, and appends.
   template <class... O, class Make>
   void add_adapter(Make make, int place = kLast) {
-    (put(lists_[typeid(O)].adapters, place,
-         [make](const KernelRequest& r, KernelCandidates& found) {
-           make(r, static_cast<const O&>(*r.op), found);
-         }),
-     ...);
+    (put_adapter(typeid(O), Entry(adapt<O, Make>, make), place), ...);
   }
 
   /// Returns the candidates of the op's kernels, without adapters.
@@ -58,24 +54,35 @@ class KernelTable {
   KernelCandidates candidates(const KernelRequest& request) const;
 
  private:
-  using Append = std::function<void(const KernelRequest&, KernelCandidates&)>;
-  using List = std::multimap<int, Append>;  // keeps the order of registration in one place
+  // There are hundreds of registrations, so each costs the compiler one plain function.
+  using Append = void (*)(const void* make, const KernelRequest& request, KernelCandidates& found);
+
+  struct Entry {
+    template <class Make>
+    Entry(Append function, const Make& maker) : append(function) {
+      static_assert(std::is_trivially_copyable_v<Make> && sizeof(Make) <= sizeof(make));
+      std::memcpy(make, &maker, sizeof(Make));
+    }
+    Append append;
+    alignas(void*) std::byte make[4 * sizeof(void*)];
+  };
+  using List = std::multimap<int, Entry>;  // keeps the order of registration in one place
   struct Lists {
     List kernels, adapters;
   };
 
-  static void put(List& list, int place, Append append) { list.emplace(place, std::move(append)); }
-
   template <class O, class Make>
-  static Append typed(Make make) {
-    return [make](const KernelRequest& r, KernelCandidates& found) {
-      auto made = made_by(make, r, static_cast<const O&>(*r.op));
-      if constexpr (std::same_as<decltype(made), KernelCandidate>)
-        found.push_back(std::move(made));
-      else
-        std::ranges::move(made, std::back_inserter(found));
-    };
+  static void append(const void* make, const KernelRequest& r, KernelCandidates& found) {
+    take(made_by(*static_cast<const Make*>(make), r, static_cast<const O&>(*r.op)), found);
   }
+  template <class O, class Make>
+  static void adapt(const void* make, const KernelRequest& r, KernelCandidates& found) {
+    (*static_cast<const Make*>(make))(r, static_cast<const O&>(*r.op), found);
+  }
+  static void take(KernelCandidate made, KernelCandidates& found);
+  static void take(KernelCandidates made, KernelCandidates& found);
+  void put(std::type_index op, const Entry& entry, int place);
+  void put_adapter(std::type_index op, const Entry& entry, int place);
 
   std::map<std::type_index, Lists> lists_;
 };

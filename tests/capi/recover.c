@@ -43,14 +43,38 @@ static void write_file(const char* folder, const char* name) {
   EXPECT(file && fputs("saved\n", file) >= 0 && fclose(file) == 0);
 }
 
+static void wait_for_file(const char* path) {
+  const struct timespec moment = {.tv_nsec = 20000000};
+  while (access(path, F_OK) != 0) nanosleep(&moment, NULL);
+}
+
 /* Waits until all other ranks have written theirs. */
 static void wait_for_files(const char* folder, const char* name) {
-  const struct timespec moment = {.tv_nsec = 20000000};
   char path[1024];
   for (int r = 0; r < size; ++r) {
     path_of(path, folder, name, r);
-    while (r != rank && access(path, F_OK) != 0) nanosleep(&moment, NULL);
+    if (r != rank) wait_for_file(path);
   }
+}
+
+/* Returns a port that is free now, the same on all ranks that call it: rank 0 leaves it in a file.
+ * One that was found when the job began would be another program's by now. */
+static int shared_port(const char* folder) {
+  char part[1024], whole[1024];
+  path_of(part, folder, "part_of_port", 0);
+  path_of(whole, folder, "port", 0);
+  int port = 0;
+  if (rank == 0) {
+    port = free_port();
+    FILE* file = fopen(part, "w");
+    EXPECT(file && fprintf(file, "%d\n", port) > 0 && fclose(file) == 0);
+    EXPECT(rename(part, whole) == 0);
+    return port;
+  }
+  wait_for_file(whole);
+  FILE* file = fopen(whole, "r");
+  EXPECT(file && fscanf(file, "%d", &port) == 1 && fclose(file) == 0);
+  return port;
 }
 
 /* Returns on the ranks that are told that one of them does not come, with nothing left in use. */
@@ -85,11 +109,6 @@ int main(int argc, char** argv) {
   OK(tutti_comm_init(&argc, &argv, &options));
   find_world();
   const int whole = size, first = rank;
-  int port = free_port();
-  tutti_comm_plan* tell = NULL;
-  OK(tutti_comm_plan_broadcast(world, &port, 1, TUTTI_COMM_I32, 0, NULL, &tell));
-  run_once(tell);
-
   fail_without_victim(argv[1], folder, argc > 3);
   write_file(folder, "saved");
   OK(tutti_comm_finalize());
@@ -100,7 +119,7 @@ int main(int argc, char** argv) {
     OK(tutti_comm_init(NULL, NULL, &options));
   } else {
     char address[64];
-    snprintf(address, sizeof address, "127.0.0.1:%d", port);
+    snprintf(address, sizeof address, "127.0.0.1:%d", shared_port(folder));
     OK(tutti_comm_init_tcp(address, "secret", first < kVictim ? first : first - 1, whole - 1,
                            &options));
   }

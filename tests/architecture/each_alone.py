@@ -19,7 +19,7 @@ def options_by_source():
     settings = ["CMAKE_EXPORT_COMPILE_COMMANDS=ON", "CMAKE_UNITY_BUILD=OFF", "CMAKE_DISABLE_PRECOMPILE_HEADERS=ON", "CMAKE_BUILD_TYPE=Debug",
                 "TUTTI_BUILD_TESTS=ON"]
     subprocess.run([cmake, "-S", root, "-B", folder, *("-D" + setting for setting in settings), *sys.argv[4:]], check=True, stdout=subprocess.DEVNULL)
-    for target in ("tutti_git_hash", "tutti_workload_interface"):  # headers that the build writes
+    for target in ("tutti_cuda_interface", "tutti_git_hash", "tutti_workload_interface"):  # headers that the build writes
         subprocess.run([cmake, "--build", folder, "--target", target], check=True, stdout=subprocess.DEVNULL)
     options = {}
     for entry in json.loads((folder / "compile_commands.json").read_text()):

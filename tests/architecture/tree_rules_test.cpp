@@ -25,6 +25,7 @@ fence mpi.h : backend/mpi
 fence json.h : backend/*.cpp
 fence check.h : .
 fence tutti/graph/node.h : backend graph/*.cpp
+fence either.h : backend
 testing check.h
 system vector
 if TEST_DATA : .
@@ -149,6 +150,13 @@ TEST_F(TreeRules, RelativeAndMissingHeaders) {
          "tutti/graph/node.cpp:1: \"node.h\": own headers are named");
   expect("tutti/graph/node.cpp", "#include \"tutti/graph/gone.h\"\n",
          "tutti/graph/node.cpp:1: \"tutti/graph/gone.h\": there is no");
+}
+
+TEST_F(TreeRules, AHeaderThatEachBuildHasStandsBehindItsFence) {
+  write("tutti/backend/kernel.cu", "#include \"either.h\"\n");
+  EXPECT_EQ(check(), "");
+  expect("tutti/graph/node.cpp", "#include \"either.h\"\n",
+         "tutti/graph/node.cpp:1: <either.h> may be included only in: backend");
 }
 
 TEST_F(TreeRules, GeneratedHeaderNeedNotExist) {

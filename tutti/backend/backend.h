@@ -16,6 +16,12 @@
 
 #include "tutti/graph/op.h"
 
+namespace tutti::device {
+class Device;
+class Mirrors;
+class Stream;
+}  // namespace tutti::device
+
 namespace tutti::backend {
 
 /// The inputs of a step besides its tensors.
@@ -72,6 +78,10 @@ struct KernelArgs {
   const StepInfo* step = nullptr;
   Window window = {};    ///< limits updates
   Team* team = nullptr;  ///< Walk::whole: the team of all parts; null: parts run by themselves
+  /// The stream that the kernel puts its work on (Backend::device); all operands are then memory of
+  /// the device, the tile is the whole batch, and `state`, `team` and `step` are not there.
+  device::Stream* stream = nullptr;
+  const std::byte* numbers = nullptr;  ///< with a stream: number_bytes() in memory of the device
 };
 
 /// The arguments of a reduction's end: combine the threads' accumulators, always in the same order,
@@ -86,10 +96,17 @@ struct FinishArgs {
 };
 
 /// One op for fixed shapes and layouts. An instance belongs to one thread. run and finish never
-/// allocate and never throw.
+/// allocate and never throw. With a stream, run puts work on it and returns, the operands are used
+/// when the work happens, and a kernel that reduces writes its outputs itself: finish is not
+/// called. Its work may be recorded, so it takes what changes from step to step from `numbers`
+/// alone.
 class Kernel {
  public:
   virtual ~Kernel() = default;
+  /// Returns the bytes of what the kernel needs to know of each step, for kernels on a stream.
+  virtual size_t number_bytes() const { return 0; }
+  /// Writes these bytes, at a multiple of 16. Called by the host before the kernel's work happens.
+  virtual void write_numbers(const StepInfo&, std::byte*) const {}
   virtual size_t workspace_bytes() const { return 0; }
   virtual size_t state_bytes() const { return 0; }
   /// Returns the unbatched output that the accumulator has the size and type of, -1 = none. Thread
@@ -140,6 +157,11 @@ class Backend {
   virtual std::vector<Layout> activation_layouts(const Shape& shape, DType dtype) const = 0;
   /// Returns the bytes of fast memory private to one core: a tile should fit into it.
   virtual size_t tile_bytes() const { return size_t{1} << 20; }
+  /// Returns the device on whose streams the kernels run; null: they run on the threads that call
+  /// them.
+  virtual device::Device* device() const { return nullptr; }
+  /// Returns the copies of the host's memory on that device; null without one.
+  virtual device::Mirrors* mirrors() const { return nullptr; }
 };
 
 }  // namespace tutti::backend

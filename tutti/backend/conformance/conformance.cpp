@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 
 #include "tutti/backend/reference/reference.h"
 #include "tutti/base/error.h"
@@ -42,6 +43,15 @@ Results results_of(OpRun& run, const OpCase& c, const std::vector<Values>& input
   return results;
 }
 
+bool same_bits(const Results& a, const Results& b) {
+  const auto same = [](const std::vector<Values>& x, const std::vector<Values>& y) {
+    return std::ranges::equal(x, y, [](const Values& v, const Values& w) {
+      return v.size() == w.size() && std::memcmp(v.data(), w.data(), v.size() * sizeof v[0]) == 0;
+    });
+  };
+  return same(a.out, b.out) && same(a.changed_in, b.changed_in);
+}
+
 double tolerance_of(const OpCase& c) {
   const auto narrow = [](const graph::ValueType& type) { return type.desc.dtype == DType::bf16; };
   return std::ranges::any_of(c.problem.in, narrow) || std::ranges::any_of(c.problem.out(), narrow)
@@ -77,40 +87,62 @@ bool is_long(const OpCase& c) {
   return c.problem.op->flop(c.problem.in, c.problem.out()) > kMostFlopOfLoops;
 }
 
+/// One case and what the reference makes of it.
+class Check {
+ public:
+  explicit Check(const OpCase& c) : case_(c), inputs_(random_inputs(c, 1)) {
+    options.step = {.seed = 7, .step = 3, .replica = 2, .batch = 0};
+  }
+
+  /// Runs the kernel that `options` ask for, and reports differences from the reference. Returns no
+  /// results if it fails.
+  Results compare(const Backend& backend) {
+    if (report.runs++ == 0) {
+      OpRun oracle(case_.problem, ReferenceBackend(), {.kernel = {}, .step = options.step});
+      want_ = results_of(oracle, case_, inputs_);
+    }
+    try {
+      OpRun run(case_.problem, backend, options);
+      Results got = results_of(run, case_, inputs_);
+      const double tolerance = tolerance_of(case_) * (run.error() > 1 ? 2 : 1);
+      if (const std::string broken = run.broken_guard(); !broken.empty()) fail(broken);
+      for (size_t i = 0; i < want_.out.size(); ++i)
+        if (const std::string d = difference(got.out[i], want_.out[i], tolerance); !d.empty())
+          fail(fmt::format("output {}: {}", i, d));
+      for (size_t i = 0; i < want_.changed_in.size(); ++i)
+        if (const std::string d = difference(got.changed_in[i], want_.changed_in[i], tolerance);
+            !d.empty())
+          fail(fmt::format("changed input {}: {}", i, d));
+      return got;
+    } catch (const Error& error) {
+      fail(error.what());
+      return {};
+    }
+  }
+
+  void fail(const std::string& what) {
+    report.failures.push_back(fmt::format("{} [{} layout {} tile {} threads {}]: {}", case_.text,
+                                          options.kernel, options.layout, options.tile,
+                                          options.threads, what));
+  }
+  void fail_layout(const std::string& what) {
+    report.failures.push_back(fmt::format("{} [layout {}]: {}", case_.text, options.layout, what));
+  }
+
+  OpRunOptions options;
+  ConformanceReport report;
+
+ private:
+  const OpCase& case_;
+  std::vector<Values> inputs_;
+  Results want_;
+};
+
 }  // namespace
 
 ConformanceReport check_conformance(const OpCase& c, const Backend& backend) {
-  ConformanceReport report;
-  const std::vector<Values> inputs = random_inputs(c, 1);
-  OpRunOptions options;
-  options.step = {.seed = 7, .step = 3, .replica = 2, .batch = 0};
-  OpRun oracle(c.problem, ReferenceBackend(), options);
-  const Results want = results_of(oracle, c, inputs);
-
-  const auto compare = [&](const OpRunOptions& how) {
-    const std::string where = fmt::format("{} [{} layout {} tile {} threads {}]", c.text,
-                                          how.kernel, how.layout, how.tile, how.threads);
-    ++report.runs;
-    try {
-      OpRun run(c.problem, backend, how);
-      const Results got = results_of(run, c, inputs);
-      const auto fail = [&](const std::string& what) {
-        report.failures.push_back(where + ": " + what);
-      };
-      const double tolerance = tolerance_of(c) * (run.error() > 1 ? 2 : 1);
-      if (const std::string broken = run.broken_guard(); !broken.empty()) fail(broken);
-      for (size_t i = 0; i < want.out.size(); ++i)
-        if (const std::string d = difference(got.out[i], want.out[i], tolerance); !d.empty())
-          fail(fmt::format("output {}: {}", i, d));
-      for (size_t i = 0; i < want.changed_in.size(); ++i)
-        if (const std::string d = difference(got.changed_in[i], want.changed_in[i], tolerance);
-            !d.empty())
-          fail(fmt::format("changed input {}: {}", i, d));
-    } catch (const Error& error) {
-      report.failures.push_back(where + ": " + error.what());
-    }
-  };
-
+  Check check(c);
+  OpRunOptions& options = check.options;
   for (const std::string& layout : layout_names(c, backend)) {
     options.layout = layout;
     options.kernel.clear();
@@ -126,19 +158,50 @@ ConformanceReport check_conformance(const OpCase& c, const Backend& backend) {
         options.kernel = kernel;
         options.tile = 0;
         options.threads = 1;
-        compare(options);
+        check.compare(backend);
         options.tile = 2;
         options.threads = 3;
         options.kernel = kernel == accepted.front()
                              ? std::string()
                              : kernel;  // a kernel may exist for some tile sizes only
-        if (options.kernel.empty()) compare(options);
+        if (options.kernel.empty()) check.compare(backend);
       }
     } catch (const Error& error) {
-      report.failures.push_back(fmt::format("{} [layout {}]: {}", c.text, layout, error.what()));
+      check.fail_layout(error.what());
     }
   }
-  return report;
+  return check.report;
+}
+
+ConformanceReport check_on_devices(const OpCase& c, std::span<const Backend* const> alike) {
+  Check check(c);
+  OpRunOptions& options = check.options;
+  for (const std::string& layout : layout_names(c, *alike.front())) {
+    options.layout = layout;
+    options.kernel.clear();
+    std::vector<std::string> accepted;
+    try {
+      const OpRun all(c.problem, *alike.front(), options);
+      accepted = all.accepted();
+      if (is_long(c)) std::erase_if(accepted, [&](const auto& name) { return all.is_slow(name); });
+    } catch (const DeviceError& refusals) {
+      if (!std::string_view(refusals.what()).starts_with("no kernel for")) throw;
+      check.report.refusals.push_back(fmt::format("[layout {}]: {}", layout, refusals.what()));
+    }
+    for (const std::string& kernel : accepted) {
+      options.kernel = kernel;
+      Results first;
+      for (const Backend* backend : alike) {
+        options.recorded = backend == alike.back();
+        const Results got = check.compare(*backend);
+        if (backend == alike.front())
+          first = got;
+        else if (!same_bits(first, got))
+          check.fail("other bits than on the first device");
+      }
+    }
+  }
+  return check.report;
 }
 
 std::vector<OpTiming> time_op(const OpCase& c, const Backend& backend, int threads,

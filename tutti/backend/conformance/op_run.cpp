@@ -7,14 +7,13 @@
 #include <atomic>
 #include <cstring>
 
+#include "tutti/backend/conformance/device_run.h"
+#include "tutti/backend/conformance/guarded_operand.h"
 #include "tutti/backend/reference/plain_tensor.h"
 #include "tutti/base/error.h"
 
 namespace tutti::backend {
 namespace {
-
-constexpr size_t kGuard = 256;
-constexpr int kGuardByte = 0xA5;
 
 Layout layout_named(const Backend& backend, const graph::ValueType& type, const std::string& name) {
   const Shape& shape = type.desc.shape;
@@ -51,30 +50,6 @@ class ParallelTeam final : public Team {
 };
 
 }  // namespace
-
-/// One operand with guard bytes around it.
-struct OpRun::Operand {
-  TensorDesc desc;
-  bool batched;
-  device::Buffer memory;
-
-  Operand(const TensorDesc& d, bool b) : desc(d), batched(b), memory(d.bytes() + 2 * kGuard) {
-    std::memset(memory.data(), kGuardByte, kGuard);
-    std::memset(memory.data() + kGuard + desc.bytes(), kGuardByte, kGuard);
-  }
-  std::byte* data() const { return memory.data() + kGuard; }
-  void* at_sample(int64_t first) const {
-    return data() +
-           (batched ? desc.bytes() / static_cast<size_t>(desc.shape[0]) * static_cast<size_t>(first)
-                    : 0);
-  }
-  bool intact() const {
-    const auto untouched = [](std::byte b) { return b == static_cast<std::byte>(kGuardByte); };
-    const std::byte* const end = data() + desc.bytes();
-    return std::all_of(memory.data(), data(), untouched) &&
-           std::all_of(end, end + kGuard, untouched);
-  }
-};
 
 /// The data of one thread.
 struct OpRun::Worker {
@@ -139,6 +114,13 @@ OpRun::OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& opti
   for (size_t i = 0; i < request_.out.size(); ++i)
     out_.emplace_back(request_.out[i], out_types_[i].batched);
 
+  if (backend.device()) {
+    CHECK(options_.threads == 1 && options_.tile == batch_,
+          "a device takes the whole batch at once");
+    on_device_ = std::make_unique<DeviceRun>(backend, chosen.make(), in_, out_, options_);
+    return;
+  }
+
   // Tiles are dealt to the threads round-robin; whole ops have one "tile", which all threads share.
   for (int t = 0; t < options_.threads; ++t) {
     Worker& worker = *workers_.emplace_back(std::make_unique<Worker>());
@@ -189,8 +171,8 @@ KernelRequest OpRun::request_for(int64_t tile) const {
 
 size_t OpRun::bytes() const {
   size_t bytes = 0;
-  for (const Operand& operand : in_) bytes += operand.desc.bytes();
-  for (const Operand& operand : out_) bytes += operand.desc.bytes();
+  for (const GuardedOperand& operand : in_) bytes += operand.desc.bytes();
+  for (const GuardedOperand& operand : out_) bytes += operand.desc.bytes();
   return bytes;
 }
 
@@ -218,7 +200,8 @@ Values OpRun::in(size_t i) const { return values_of(in_[i].desc, in_[i].data());
 Values OpRun::out(size_t i) const { return values_of(out_[i].desc, out_[i].data()); }
 
 void OpRun::spoil_outputs() {
-  for (const Operand& operand : out_) std::memset(operand.data(), 0xFF, operand.desc.bytes());
+  for (const GuardedOperand& operand : out_)
+    std::memset(operand.data(), 0xFF, operand.desc.bytes());
 }
 
 void OpRun::work(Worker& worker, Team& team) {
@@ -245,6 +228,7 @@ void OpRun::work(Worker& worker, Team& team) {
 }
 
 void OpRun::run() {
+  if (on_device_) return on_device_->run(in_, out_);
   std::vector<void*> in, out, states;
   for (size_t i = 0; i < in_.size(); ++i)
     in.push_back(problem_.in[i].batched ? nullptr : in_[i].data());
@@ -281,6 +265,8 @@ void OpRun::run() {
 }
 
 std::string OpRun::broken_guard() const {
+  if (on_device_ && !on_device_->workspace_intact())
+    return "the workspace was written beyond its end";
   for (size_t i = 0; i < in_.size(); ++i)
     if (!in_[i].intact()) return fmt::format("input {} was written beyond its end", i);
   for (size_t i = 0; i < out_.size(); ++i)

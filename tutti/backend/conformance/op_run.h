@@ -1,7 +1,8 @@
 #pragma once
 // Runs one op through any backend the way the plan does: tiles of the batch, several threads with
-// their own accumulators, free operands in the form the kernel requests. Values go in and out as
-// doubles in row-major order. For tests and benchmarks.
+// their own accumulators, free operands in the form the kernel requests. On a device: the whole
+// batch, with copies of the operands in its memory. Values go in and out as doubles in row-major
+// order. For tests and benchmarks.
 
 #include <algorithm>
 #include <memory>
@@ -30,12 +31,17 @@ struct OpRunOptions {
   std::string kernel;            ///< name of the candidate; empty = the first that is accepted
   int64_t tile = 0;              ///< samples; 0 = the whole batch
   int threads = 1;
-  StepInfo step;  ///< batch is filled in
+  StepInfo step;          ///< batch is filled in
+  bool recorded = false;  ///< on a device: the work is recorded and replayed
 };
+
+class DeviceRun;
+struct GuardedOperand;
 
 class OpRun {
  public:
-  /// Throws DeviceError with every candidate's refusal if the backend has no such kernel.
+  /// Throws DeviceError with every candidate's refusal if the backend has no such kernel. A backend
+  /// with a device must outlive it, and takes one thread and the whole batch.
   OpRun(OpProblem problem, const Backend& backend, const OpRunOptions& options);
   OpRun(OpRun&&) noexcept;
   ~OpRun();
@@ -62,7 +68,6 @@ class OpRun {
   std::string broken_guard() const;
 
  private:
-  struct Operand;
   struct Worker;
   KernelRequest request_for(int64_t tile) const;
   void work(Worker& worker, Team& team);
@@ -71,8 +76,9 @@ class OpRun {
   std::vector<graph::ValueType> out_types_;
   OpRunOptions options_;
   KernelRequest request_;  ///< whole batch, every desc final
-  std::vector<Operand> in_, out_;
-  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<GuardedOperand> in_, out_;
+  std::vector<std::unique_ptr<Worker>> workers_;  ///< none on a device
+  std::unique_ptr<DeviceRun> on_device_;
   std::string kernel_name_;
   double error_ = 1;  ///< KernelCandidate::error
   std::vector<std::string> accepted_, slow_;

@@ -1,0 +1,68 @@
+#include "tutti/backend/conformance/device_run.h"
+
+#include "tutti/device/mirrors.h"
+
+namespace tutti::backend {
+
+DeviceRun::DeviceRun(const Backend& backend, std::unique_ptr<Kernel> kernel,
+                     const std::vector<GuardedOperand>& in, const std::vector<GuardedOperand>& out,
+                     const OpRunOptions& options)
+    : backend_(backend), kernel_(std::move(kernel)), step_(options.step),
+      recorded_(options.recorded),
+      workspace_(*backend.device(), kernel_->workspace_bytes() + 2 * kGuard),
+      numbers_(*backend.device(), std::max<size_t>(kernel_->number_bytes(), 1)),
+      stream_(backend.device()->make_stream("conformance")) {
+  const auto add = [&](const std::vector<GuardedOperand>& operands, std::vector<void*>& at) {
+    for (const GuardedOperand& operand : operands) {
+      memory_.emplace_back(*backend.device(), operand.memory.bytes());
+      at.push_back(memory_.back().data() + kGuard);
+    }
+  };
+  add(in, in_);
+  add(out, out_);
+}
+
+void DeviceRun::put_kernel() {
+  kernel_->run({.in = in_.data(),
+                .out = out_.data(),
+                .workspace = workspace_.data() + kGuard,
+                .stream = stream_.get(),
+                .numbers = numbers_.data()});
+}
+
+void DeviceRun::run(const std::vector<GuardedOperand>& in, const std::vector<GuardedOperand>& out) {
+  std::unique_ptr<device::Recording> recording;
+  if (recorded_) {  // before there are operands and numbers, so that it keeps none of them
+    stream_->begin_recording();
+    put_kernel();
+    recording = stream_->end_recording();
+  }
+
+  device::Mirrors& mirrors = *backend_.mirrors();
+  std::vector<const GuardedOperand*> operands;
+  for (const std::vector<GuardedOperand>* side : {&in, &out})
+    for (const GuardedOperand& operand : *side) operands.push_back(&operand);
+  for (size_t i = 0; i < operands.size(); ++i)
+    mirrors.to_device(memory_[i].data(), operands[i]->memory.data(), memory_[i].bytes(), *stream_);
+  alignas(16) std::byte numbers[256];
+  CHECK(kernel_->number_bytes() <= sizeof numbers, "{} bytes of numbers", kernel_->number_bytes());
+  kernel_->write_numbers(step_, numbers);
+  mirrors.to_device(numbers_.data(), numbers, kernel_->number_bytes(), *stream_);
+  stream_->fill(workspace_.data(), kGuardByte, workspace_.bytes());
+  stream_->fill(workspace_.data() + kGuard, std::byte{0xFF}, workspace_.bytes() - 2 * kGuard);
+
+  if (recording)
+    stream_->replay(*recording);
+  else
+    put_kernel();
+
+  for (size_t i = 0; i < operands.size(); ++i)
+    mirrors.to_host(operands[i]->memory.data(), memory_[i].data(), memory_[i].bytes(), *stream_);
+  std::byte guards[2 * kGuard];
+  mirrors.to_host(guards, workspace_.data(), kGuard, *stream_);
+  mirrors.to_host(guards + kGuard, workspace_.data() + workspace_.bytes() - kGuard, kGuard,
+                  *stream_);
+  intact_ = std::ranges::all_of(guards, [](std::byte b) { return b == kGuardByte; });
+}
+
+}  // namespace tutti::backend

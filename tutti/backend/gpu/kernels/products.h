@@ -1,0 +1,41 @@
+#pragma once
+// Arguments of the plain convolutions. Products of matrices are convolutions, too: a dense layer
+// has one position, and its window is a whole sample.
+
+#include <cstdint>
+
+#include "tutti/backend/gpu/kernels/loops.h"
+
+namespace tutti::backend {
+
+/// The activation that a convolution ends in.
+enum class ProductEnd : int32_t { none, relu, leaky_relu, sigmoid, tanh };
+
+/// x [samples, groups * inputs, x_extent] * w [groups * outputs, inputs, window] = y [samples,
+/// groups * outputs, y_extent], in three spatial dimensions. w is plain and f32. A kernel writes
+/// one of the three from the two others.
+struct ProductArgs {
+  void *x, *y;
+  float* w;
+  const float* bias;             ///< by channel of the result, or null
+  double* parts;                 ///< for w made in slices: [slices, elements of w]
+  int64_t elements;              ///< elements of the result, or of all slices of w
+  FastDivisor positions;         ///< positions of the result, if that is x or y
+  int64_t x_step[5], y_step[5];  ///< distance of neighbours by dimension, in elements
+  int32_t groups, inputs, outputs;
+  int32_t x_extent[3], y_extent[3], window[3], stride[3], dilation[3], pad[3];
+  int32_t weights;  ///< elements of w
+  /// Sums for w are over rows: last dimensions of y. A slice has so many, the last one fewer.
+  int32_t rows, rows_of_slice;
+  ProductEnd end;
+  float slope;  ///< the slope of leaky_relu
+};
+
+/// Adds up parts [slices, count] in their order.
+struct PartSumArgs {
+  const double* parts;
+  float* sums;  ///< [count]
+  int64_t slices, count;
+};
+
+}  // namespace tutti::backend

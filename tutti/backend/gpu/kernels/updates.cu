@@ -1,0 +1,209 @@
+// Optimizer updates and the norms that some of them need, with the arithmetic of the CPU's kernels,
+// operation by operation: compiled without contraction they have the same bits.
+
+#include "tutti/backend/gpu/kernels/updates.h"
+
+#include "device_code.h"
+#include "tutti/backend/gpu/kernels/device_functions.h"
+
+namespace tutti::backend {
+namespace {
+
+/// Returns the last of a launch's stretches that begins at this block or before it.
+template <class Stretch, class Block>
+TUTTI_DEVICE const Stretch& stretch_of(const Stretch* at, uint32_t count, Block block) {
+  uint32_t first = 0, last = count;
+  while (last - first > 1) {
+    const uint32_t middle = (first + last) / 2;
+    if (at[middle].first_block <= block)
+      first = middle;
+    else
+      last = middle;
+  }
+  return at[first];
+}
+
+/// Limits a gradient to between -limit and limit; NaN stays NaN.
+TUTTI_DEVICE float limited(float g, float limit) {
+  g = g < -limit ? -limit : g;
+  return limit < g ? limit : g;
+}
+
+/// One element with its states; those that a rule has not are 0.
+struct Element {
+  float w, g, s1, s2;
+};
+
+/// A step of each rule: what all elements of a parameter share, and the rule for one of them.
+struct SgdStep {
+  SgdRule r;
+  float lr, scale;
+  TUTTI_DEVICE SgdStep(const SgdRule& rule, float rate, float s, uint32_t)
+      : r(rule), lr(rate * rule.factor), scale(s) {}
+  TUTTI_DEVICE void operator()(Element& e) const {
+    const float d = limited(e.g * scale, r.limit) + r.decay * e.w;
+    if (r.momentum == 0) {
+      e.w -= lr * d;
+      return;
+    }
+    const float buf = r.momentum * e.s1 + d;
+    e.s1 = buf;
+    e.w -= lr * (r.nesterov ? d + r.momentum * buf : buf);
+  }
+};
+
+struct AdamStep {
+  AdamRule r;
+  float scale, step, root, shrink;
+  TUTTI_DEVICE AdamStep(const AdamRule& rule, float rate, float s, uint32_t) : r(rule), scale(s) {
+    const float lr = rate * rule.factor;
+    step = static_cast<float>(static_cast<double>(lr) / load(&rule.numbers->unseen));
+    root = load(&rule.numbers->root);
+    shrink = static_cast<float>(1 - static_cast<double>(lr) * rule.weight_decay);
+  }
+  TUTTI_DEVICE void operator()(Element& e) const {
+    const float g = limited(e.g * scale, r.limit) + r.decay * e.w;
+    const float m = r.beta1 * e.s1 + r.new1 * g, v = r.beta2 * e.s2 + r.new2 * g * g;
+    e.s1 = m;
+    e.s2 = v;
+    e.w = shrink * e.w - step * m / (sqrtf(v) * root + r.eps);
+  }
+};
+
+struct RmspropStep {
+  RmspropRule r;
+  float lr, scale;
+  TUTTI_DEVICE RmspropStep(const RmspropRule& rule, float rate, float s, uint32_t)
+      : r(rule), lr(rate * rule.factor), scale(s) {}
+  TUTTI_DEVICE void operator()(Element& e) const {
+    const float g = limited(e.g * scale, r.limit) + r.decay * e.w,
+                v = r.rho * e.s1 + r.fresh * g * g;
+    e.s1 = v;
+    e.w -= lr * g / (sqrtf(v) + r.eps);
+  }
+};
+
+struct AverageStep {
+  float part;
+  TUTTI_DEVICE AverageStep(const AverageRule& rule, float, float, uint32_t)
+      : part(load(&rule.numbers->part)) {}
+  TUTTI_DEVICE void operator()(Element& e) const {
+    e.s1 = part == 1 ? e.w : e.s1 + part * (e.w - e.s1);
+  }
+};
+
+struct LarsStep {
+  LarsRule r;
+  float scale, rate;
+  TUTTI_DEVICE LarsStep(const LarsRule& rule, float given, float s, uint32_t parameter)
+      : r(rule), scale(s) {
+    const double w_norm = sqrt(load(rule.squares + 2 * parameter)),
+                 g_norm =
+                     fabs(static_cast<double>(s)) * sqrt(load(rule.squares + 2 * parameter + 1));
+    const double local =
+        w_norm > 0 && g_norm > 0
+            ? rule.trust * w_norm / (g_norm + rule.weight_decay * w_norm + rule.eps)
+            : 1;
+    rate = static_cast<float>(static_cast<double>(given * rule.factor) * local);
+  }
+  TUTTI_DEVICE void operator()(Element& e) const {
+    const float v = r.momentum * e.s1 + rate * (e.g * scale + r.decay * e.w);
+    e.s1 = v;
+    e.w -= v;
+  }
+};
+
+template <class Rule, class Step>
+TUTTI_KERNEL(kUpdateThreads)
+update(UpdateArgs<Rule> a) {
+  constexpr int kEach = kUpdateBlock / kUpdateThreads;
+  const UpdateStretch& s = stretch_of(a.stretches.at, a.stretches.count, blockIdx.x);
+  const int64_t first =
+      static_cast<int64_t>(blockIdx.x - s.first_block) * kUpdateBlock + threadIdx.x;
+  const Step step(a.rule, load(a.rate), load(a.scale), s.parameter);
+  Element e[kEach];
+  for (int k = 0; k < kEach; ++k) {
+    const int64_t i = first + k * kUpdateThreads;
+    if (i >= s.count) continue;
+    e[k] = {load(s.w + i), Rule::kReadsGradient ? load(s.g + i) : 0, s.s1 ? load(s.s1 + i) : 0,
+            s.s2 ? load(s.s2 + i) : 0};
+  }
+  for (int k = 0; k < kEach; ++k) {
+    const int64_t i = first + k * kUpdateThreads;
+    if (i >= s.count) continue;
+    step(e[k]);
+    if (Rule::kWritesWeight) store(s.w + i, e[k].w);
+    if (s.s1) store(s.s1 + i, e[k].s1);
+    if (s.s2) store(s.s2 + i, e[k].s2);
+  }
+}
+
+TUTTI_KERNEL(kUpdateThreads) squares(SquaresArgs a) {
+  const int64_t block = static_cast<int64_t>(blockIdx.x) * (kUpdateThreads / kSquareLanes) +
+                        threadIdx.x / kSquareLanes;
+  const int lane = static_cast<int>(threadIdx.x % kSquareLanes);
+  const bool inside = block < a.blocks;
+  const SquareStretch& s = stretch_of(a.at, a.count, inside ? block : a.blocks - 1);
+  const int64_t own = block - s.first_block, first = own * kUpdateBlock;
+  for (uint32_t column = 0; column < a.columns; ++column) {
+    double sum = 0;
+    for (int64_t i = first + lane; inside && i < s.count && i < first + kUpdateBlock;
+         i += kSquareLanes) {
+      const auto x = static_cast<double>(load((column == 0 ? s.x[0] : s.x[1]) + i));
+      sum += x * x;
+    }
+    for (unsigned width = kSquareLanes / 2; width > 0; width /= 2)
+      sum += __shfl_down_sync(0xFFFFFFFFu, sum, width);
+    if (inside && lane == 0) store(s.sums + own * a.columns + column, static_cast<float>(sum));
+  }
+}
+
+/// Adds v[0] ... v[count - 1], `step` apart, in the tree of tree_sum.h: neighbours, then neighbours
+/// of those sums, and so on. The sum is in v[0] then, for all threads of the block.
+TUTTI_DEVICE void add_in_tree(double* v, int64_t count, int64_t step) {
+  for (int64_t half = 1; half < count; half *= 2) {
+    __syncthreads();
+    for (int64_t i = threadIdx.x * 2 * half; i + half < count; i += kUpdateThreads * 2 * half)
+      store(v + i * step, load(v + i * step) + load(v + (i + half) * step));
+  }
+  __syncthreads();
+}
+
+TUTTI_KERNEL(kUpdateThreads) trees(TreesArgs a) {
+  const TreeStretch& s = a.at[blockIdx.x];
+  double* const work = a.work + s.first * a.columns;
+  for (int64_t i = threadIdx.x; i < s.count * a.columns; i += kUpdateThreads)
+    store(work + i, static_cast<double>(load(s.sums + i)));
+  for (uint32_t column = 0; column < a.columns; ++column) {
+    add_in_tree(work + column, s.count, a.columns);
+    if (threadIdx.x == 0)
+      store(a.totals + (a.first_parameter + blockIdx.x) * a.columns + column, load(work + column));
+  }
+}
+
+TUTTI_KERNEL(kUpdateThreads) clip(ClipArgs a) {
+  add_in_tree(a.totals, a.parameters, 1);
+  if (threadIdx.x > 0) return;
+  const float scale = load(a.scale);
+  const double norm = fabs(static_cast<double>(scale)) * sqrt(load(a.totals)),
+               factor = a.limit / (norm + a.eps);
+  store(a.clipped, factor < 1 ? static_cast<float>(static_cast<double>(scale) * factor) : scale);
+  store(a.norm, static_cast<float>(norm));
+}
+
+}  // namespace
+
+std::span<const device::DeviceFunction> updates_functions() {
+  static const device::DeviceFunction list[] = {
+      device_function<update<SgdRule, SgdStep>>("sgd", kUpdateThreads, true),
+      device_function<update<AdamRule, AdamStep>>("adam", kUpdateThreads, true),
+      device_function<update<RmspropRule, RmspropStep>>("rmsprop", kUpdateThreads, true),
+      device_function<update<AverageRule, AverageStep>>("average", kUpdateThreads, true),
+      device_function<update<LarsRule, LarsStep>>("lars", kUpdateThreads, true),
+      device_function<squares>("squares", kUpdateThreads),
+      device_function<trees>("trees", kUpdateThreads),
+      device_function<clip>("clip", kUpdateThreads)};
+  return list;
+}
+
+}  // namespace tutti::backend

@@ -1,0 +1,111 @@
+#pragma once
+// Arguments of the kernels that update parameters, and of those that add up squares for them.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tutti/backend/gpu/kernels/numbers.h"
+
+namespace tutti::backend {
+
+constexpr int kUpdateThreads = 256;
+constexpr int kUpdateBlock = 1024;  ///< elements that a block of threads updates: kSumBlock
+constexpr int kSquareLanes = 16;    ///< threads that share a sum of squares
+
+/// Elements of one parameter, side by side with those of its gradient and states; null: none.
+struct UpdateStretch {
+  float* w;
+  const float* g;
+  float* s1;
+  float* s2;
+  int64_t count;
+  uint32_t first_block;  ///< in the launch, of kUpdateBlock elements
+  uint32_t parameter;    ///< among all of the op's
+};
+
+constexpr uint32_t kMostStretches = 80;
+
+/// The stretches of one launch, which has one block of threads for each of their blocks.
+struct UpdateStretches {
+  uint32_t count;
+  UpdateStretch at[kMostStretches];
+};
+
+/// The rules follow ops/update.h and ops/norm_update.h. `factor` is the attributes' rate, and each
+/// element of the scaled gradient is limited to [-limit, limit].
+struct SgdRule {
+  static constexpr bool kReadsGradient = true, kWritesWeight = true;
+  float factor, momentum, decay, limit;
+  bool nesterov;
+};
+struct AdamRule {
+  static constexpr bool kReadsGradient = true, kWritesWeight = true;
+  const AdamNumbers* numbers;
+  double weight_decay;  ///< by which the weights themselves shrink
+  float factor, beta1, beta2, new1, new2, eps, decay, limit;
+};
+struct RmspropRule {
+  static constexpr bool kReadsGradient = true, kWritesWeight = true;
+  float factor, rho, fresh, eps, decay, limit;
+};
+struct AverageRule {
+  static constexpr bool kReadsGradient = false, kWritesWeight = false;
+  const AverageNumbers* numbers;
+};
+struct LarsRule {
+  static constexpr bool kReadsGradient = true, kWritesWeight = true;
+  const double* squares;  ///< sums over w and over g, by parameter
+  double trust, weight_decay, eps;
+  float factor, momentum, decay;
+};
+
+template <class Rule>
+struct UpdateArgs {
+  const float *rate, *scale;  ///< the scalars of the op
+  Rule rule;
+  UpdateStretches stretches;
+};
+
+/// Blocks of kSumBlock elements of one parameter, the last may be short.
+struct SquareStretch {
+  const float* x[2];    ///< by column of the sums
+  float* sums;          ///< from the first block on, [blocks, columns]
+  int64_t count;        ///< elements
+  int64_t first_block;  ///< in the launch
+};
+
+/// Sums of squares by block, in the order of the CPU's kernels: kSquareLanes threads add up every
+/// kSquareLanes-th element in double precision, and a tree adds theirs.
+struct SquaresArgs {
+  int64_t blocks;  ///< in the launch
+  uint32_t count, columns;
+  SquareStretch at[kMostStretches];
+};
+
+/// The blocks' sums of one parameter, [count, columns].
+struct TreeStretch {
+  const float* sums;
+  int64_t count, first;  ///< blocks, and how many other parameters have before it
+};
+
+constexpr uint32_t kMostTrees = 160;
+
+/// Adds up sums by parameter in the tree of base/numeric/tree_sum.h, a block of threads for each:
+/// totals [parameter, columns].
+struct TreesArgs {
+  double* work;  ///< [blocks of all parameters, columns]
+  double* totals;
+  uint32_t columns, first_parameter;
+  TreeStretch at[kMostTrees];
+};
+
+/// Ends ops::ClipScale with the totals of all parameters, which the tree adds up in their place.
+struct ClipArgs {
+  double* totals;
+  int64_t parameters;
+  const float* scale;
+  double limit, eps;
+  float *clipped, *norm;
+};
+
+}  // namespace tutti::backend

@@ -62,21 +62,21 @@ TEST_P(NoAllocation, InAStep) {
   const backend::CpuBackend backend;
   const plan::Plan plan = plan::compile(training.graph, backend,
                                         {.threads = threads, .layout = "b16c", .measure = false});
-  plan::Executor executor(plan, backend);
+  const std::unique_ptr<plan::Executor> executor = plan::make_executor(plan, backend);
   train::Weights weights(plan.variables, 1);
   weights.initialise(1);
   device::Buffer gradients(plan.variables.parameter_bytes),
       images(plan.desc(training.inputs[0].value).bytes()), labels(64);
   plan::ReplicaState replica = weights.replica(0);
   replica.gradients = gradients.data();
-  executor.bind(replica);
+  executor->bind(replica);
   const auto step = [&] {
-    executor.bind_input(training.inputs[0].value, images.data());
-    executor.bind_input(training.inputs[1].value, labels.data());
-    executor.set_scalar(training.lr, 0.1f);
-    executor.pack();
-    executor.run({});
-    executor.update({});
+    executor->bind_input(training.inputs[0].value, images.data());
+    executor->bind_input(training.inputs[1].value, labels.data());
+    executor->set_scalar(training.lr, 0.1f);
+    executor->pack();
+    executor->run({});
+    executor->update({});
   };
   step();  // the OpenMP team starts here
   allocations = 0;

@@ -67,15 +67,15 @@ train::TrainingGraph small_smooth_net(int64_t batch) {
 PlanRun run_once(const train::TrainingGraph& training, const backend::Backend& backend,
                  const plan::PlanOptions& options) {
   const plan::Plan plan = plan::compile(training.graph, backend, options);
-  plan::Executor executor(plan, backend);
+  const std::unique_ptr<plan::Executor> executor = plan::make_executor(plan, backend);
   train::Weights weights(plan.variables, 1);
   weights.initialise(7);
   device::Buffer gradients(plan.variables.parameter_bytes);
   plan::ReplicaState replica = weights.replica(0);
   replica.gradients = gradients.data();
-  executor.bind(replica);
-  executor.set_scalar(training.lr, 0.05f);
-  executor.set_scalar(training.gradient_scale, 1.0f);
+  executor->bind(replica);
+  executor->set_scalar(training.lr, 0.05f);
+  executor->set_scalar(training.gradient_scale, 1.0f);
 
   const TensorDesc& desc = plan.desc(training.inputs[0].value);
   device::Buffer images(desc.bytes()), labels(static_cast<size_t>(plan.batch) * sizeof(int32_t));
@@ -94,12 +94,12 @@ PlanRun run_once(const train::TrainingGraph& training, const backend::Backend& b
         }
   for (int64_t i = 0; i < plan.batch; ++i)
     labels.as<int32_t>()[static_cast<size_t>(i)] = static_cast<int32_t>(rng.below(10));
-  executor.bind_input(training.inputs[0].value, images.data());
-  executor.bind_input(training.inputs[1].value, labels.data());
-  executor.pack();
-  executor.run({.seed = 1});
+  executor->bind_input(training.inputs[0].value, images.data());
+  executor->bind_input(training.inputs[1].value, labels.data());
+  executor->pack();
+  executor->run({.seed = 1});
   PlanRun result;
-  result.loss = *static_cast<const float*>(executor.result(training.losses.front()));
+  result.loss = *static_cast<const float*>(executor->result(training.losses.front()));
   const auto keep = [](std::map<std::string, std::vector<float>>& into,
                        const plan::Variable& variable, const std::byte* arena) {
     std::vector<float>& plain = into[variable.name];
@@ -108,7 +108,7 @@ PlanRun run_once(const train::TrainingGraph& training, const backend::Backend& b
   };
   for (const plan::Variable& variable : plan.variables.parameters)
     keep(result.gradients, variable, gradients.data());
-  executor.update({.seed = 1});
+  executor->update({.seed = 1});
   for (const plan::Variable& variable : plan.variables.parameters)
     keep(result.parameters, variable, weights.parameters());
   for (const plan::Variable& variable : plan.variables.statistics)

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tutti/plan/executor.h"
+#include "tutti/plan/run/executor.h"
 #include "tutti/train/network/training_graph.h"
 
 namespace tutti::test {

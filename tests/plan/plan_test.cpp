@@ -12,7 +12,7 @@
 #include "tutti/backend/reference/reference.h"
 #include "tutti/base/expect_text.h"
 #include "tutti/plan/bands.h"
-#include "tutti/plan/executor.h"
+#include "tutti/plan/run/executor.h"
 
 namespace tutti::test {
 namespace {
@@ -207,8 +207,8 @@ TEST(Plan, TheThreadsOwnMemoryDoesNotGrowWithTheNumberOfLayers) {
     const backend::CpuBackend backend;
     const plan::Plan plan =
         plan::compile(wide_mlp(layers).graph, backend, {.threads = 4, .measure = false});
-    const plan::Executor executor(plan, backend);
-    const size_t scratch = executor.memory_bytes() - plan.arena_bytes - plan.packed_bytes;
+    const std::unique_ptr<plan::Executor> executor = plan::make_executor(plan, backend);
+    const size_t scratch = executor->memory_bytes() - plan.arena_bytes - plan.packed_bytes;
     EXPECT_LE(scratch,
               4 * (plan.tile_scratch_bytes + plan.workspace_bytes + plan.state_bytes) + 8 * 64)
         << "what the plan says";
@@ -244,7 +244,7 @@ TEST(Plan, KernelsAreDescribedOnceForAllThreads) {
         plan::compile(training.graph, backend,
                       {.threads = threads, .layout = "b16c", .tile_bytes = 1, .measure = false});
     backend.asked = 0;
-    const plan::Executor executor(plan, backend);
+    const std::unique_ptr<plan::Executor> executor = plan::make_executor(plan, backend);
     return backend.asked;
   };
   EXPECT_EQ(asked_with(16), asked_with(2)) << "all tiles hold one sample";

@@ -352,8 +352,8 @@ ScienceStep run_plan(const ScienceNetwork& network, const plan::Plan& plan,
 ScienceStep run_step(const ScienceNetwork& network, const backend::Backend& backend,
                      const plan::PlanOptions& options, const StepData& data) {
   const plan::Plan plan = plan::compile(network.graph, backend, options);
-  plan::Executor executor(plan, backend);
-  return run_plan(network, plan, executor, data);
+  const std::unique_ptr<plan::Executor> executor = plan::make_executor(plan, backend);
+  return run_plan(network, plan, *executor, data);
 }
 
 std::span<const float> numbers_of(const keep::NamedTensor& t) {
@@ -374,10 +374,10 @@ ScienceStep run_part(const ScienceNetwork& network, const backend::Backend& back
                      const plan::PlanOptions& options, const split::PartGrid& grid,
                      comm::Communicator& communicator, const StepData& data) {
   const plan::Plan plan = plan::compile(network.graph, backend, options);
-  plan::Executor executor(plan, backend);
-  train::PartExchange parts(communicator, grid, plan, executor);
-  executor.set_exchanges(parts);
-  return run_plan(network, plan, executor, data);
+  const std::unique_ptr<plan::Executor> executor = plan::make_executor(plan, backend);
+  train::PartExchange parts(communicator, grid, plan, *executor);
+  executor->set_exchanges(parts);
+  return run_plan(network, plan, *executor, data);
 }
 
 }  // namespace tutti::test

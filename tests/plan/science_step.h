@@ -9,7 +9,7 @@
 
 #include "tests/plan/rectifiers.h"
 #include "tutti/keep/named_tensor.h"
-#include "tutti/plan/executor.h"
+#include "tutti/plan/run/executor.h"
 #include "tutti/split/split.h"
 #include "tutti/train/step/part_exchange.h"
 

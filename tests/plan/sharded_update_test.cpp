@@ -69,22 +69,22 @@ void fill_gradients(const Plan& plan, int step, std::byte* gradients) {
 
 /// One rank: weights, states and gradients of its own.
 struct Rank {
-  Executor executor;
+  std::unique_ptr<Executor> executor;
   train::Weights weights;
   device::Buffer gradients;
   Rank(const train::TrainingGraph& training, const Plan& plan, const backend::Backend& backend)
-      : executor(plan, backend), weights(plan.variables, 1),
+      : executor(plan::make_executor(plan, backend)), weights(plan.variables, 1),
         gradients(plan.variables.parameter_bytes) {
     weights.initialise(7);
-    executor.bind({.parameters = weights.parameters(),
-                   .state = weights.state(),
-                   .gradients = gradients.data()});
-    executor.set_scalar(training.lr, 0.05f);
-    executor.set_scalar(training.gradient_scale, 0.25f);
+    executor->bind({.parameters = weights.parameters(),
+                    .state = weights.state(),
+                    .gradients = gradients.data()});
+    executor->set_scalar(training.lr, 0.05f);
+    executor->set_scalar(training.gradient_scale, 0.25f);
   }
   void step(const Plan& plan, int number) {
     fill_gradients(plan, number, gradients.data());
-    executor.update({.step = number});
+    executor->update({.step = number});
   }
 };
 
@@ -179,12 +179,12 @@ Trained train_sharded(const train::TrainingGraph& training, const Plan& plan, in
   };
   const auto work = [&](int r) {
     Rank& rank = *ranks[static_cast<size_t>(r)];
-    RankExchanges exchanges(plan, rank.executor, r, count, sum);
-    rank.executor.set_exchanges(exchanges);
+    RankExchanges exchanges(plan, *rank.executor, r, count, sum);
+    rank.executor->set_exchanges(exchanges);
     std::vector<std::byte> all(plan.variables.parameter_bytes);
     for (int step = 0; step < kSteps; ++step) {
       rank.step(plan, step);
-      rank.executor.settle();
+      rank.executor->settle();
       sum.wait();
       gathered([](const Rank& other) { return other.weights.parameters(); }, all.data());
       sum.wait();
@@ -282,7 +282,7 @@ Clipped clipped_step(double limit, size_t bucket_bytes) {
   made.gradients.assign(gradients.begin(), gradients.end());
   made.expected_norm = norm_in_double(plan, rank.gradients, 0.25);
   if (training.gradient_norm.valid())
-    made.norm = *static_cast<const float*>(rank.executor.result(training.gradient_norm));
+    made.norm = *static_cast<const float*>(rank.executor->result(training.gradient_norm));
   return made;
 }
 
@@ -340,7 +340,7 @@ struct Alone {
                            {.threads = threads, .layout = "b16c", .measure = false})) {
     exchanges.ranged = plan.buckets[0].exchange;
     exchanges.range = {0, bytes};
-    rank.executor.set_exchanges(exchanges);
+    rank.executor->set_exchanges(exchanges);
   }
 };
 
@@ -358,8 +358,8 @@ TEST(Update, WhatHasNotArrivedWaitsForSettle) {
   std::vector<int> want(alone.plan.buckets.size(), 1);
   want[static_cast<size_t>(late)] = 0;
   EXPECT_EQ(alone.exchanges.finished, want);
-  EXPECT_ANY_THROW(alone.rank.executor.set_scalar(alone.training.lr, 1));  // still to be read
-  alone.rank.executor.settle();
+  EXPECT_ANY_THROW(alone.rank.executor->set_scalar(alone.training.lr, 1));  // still to be read
+  alone.rank.executor->settle();
   EXPECT_EQ(alone.exchanges.finished, std::vector<int>(alone.plan.buckets.size(), 1));
 }
 

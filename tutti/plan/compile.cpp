@@ -1,7 +1,13 @@
 #include "tutti/plan/compile.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
+#include "tutti/base/error.h"
 #include "tutti/plan/bands.h"
 #include "tutti/plan/kernel_choice.h"
 #include "tutti/plan/layouts.h"
@@ -10,6 +16,7 @@
 #include "tutti/plan/planned_memory.h"
 #include "tutti/plan/recompute.h"
 #include "tutti/plan/result_places.h"
+#include "tutti/plan/step_problem.h"
 #include "tutti/plan/steps.h"
 #include "tutti/plan/tiles.h"
 #include "tutti/plan/variable_places.h"
@@ -32,25 +39,33 @@ void fill_bands(std::vector<PlanBand>& bands, StepList& steps, ExchangeList& exc
       bands[b].stages.push_back(static_cast<int>(s));
 }
 
+/// Returns the names of the ops of which no kernel accepts some step. `plan` has its activations'
+/// layouts and its tiles.
+std::string ops_without_kernel(const Plan& plan, const Schedule& schedule,
+                               const backend::Backend& backend) {
+  std::set<std::string> names;
+  const auto look = [&](int n, const PlanBand* band) {
+    const Step step = step_of(plan.graph, plan.descs, n, band);
+    if (std::ranges::none_of(backend.candidates(step.request),
+                             [](const auto& c) { return c.refusal.empty(); }))
+      names.emplace(step.request.op->name());
+  };
+  for (size_t b = 0; b < schedule.bands.size(); ++b)
+    for (const int n : schedule.bands[b].nodes) look(n, &plan.bands[b]);
+  for (const int n : schedule.updates)
+    if (plan.graph.walk(plan.graph.nodes()[static_cast<size_t>(n)]) != graph::Walk::exchange)
+      look(n, nullptr);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 /// Each pass reads what the earlier ones have made. Steps are made late, when all their operands
 /// have places.
-Plan compile_schedule(const graph::Graph& graph, const Schedule& schedule,
-                      const backend::Backend& backend, const PlanOptions& options) {
-  Plan plan;
-  plan.graph = graph;
-  plan.options = options;
-  plan.layout = options.layout;
-  plan.inputs = graph.with_role(graph::Role::input);
-  plan.batch = batch_of(graph);
+void compile_cut(Plan& plan, const Schedule& schedule, const backend::Backend& backend) {
   KernelChooser chooser(backend, plan.options);
-
-  // Lay out each value, and cut the batch.
-  plan.descs = lay_out_activations(graph, backend, options.layout);
-  plan.bands = cut_into_tiles(plan, schedule, backend.tile_bytes());
   plan.descs = lay_out_variables(plan, schedule, chooser);
 
   // Give each value a place.
-  plan.variables = options.variables ? *options.variables : size_arenas(plan, schedule);
+  plan.variables = plan.options.variables ? *plan.options.variables : size_arenas(plan, schedule);
   plan.places = variable_places(plan);
   const ResultPlaces results = place_results(plan, schedule);
   for (const auto& [value, place] : results.places) plan.places[value] = place;
@@ -77,6 +92,28 @@ Plan compile_schedule(const graph::Graph& graph, const Schedule& schedule,
   plan.stages = make_stages(plan, schedule);
 
   fill_bands(plan.bands, steps, exchanges, plan.stages);
+}
+
+Plan compile_schedule(const graph::Graph& graph, const Schedule& schedule,
+                      const backend::Backend& backend, const PlanOptions& options) {
+  Plan plan;
+  plan.graph = graph;
+  plan.options = options;
+  plan.layout = options.layout;
+  plan.inputs = graph.with_role(graph::Role::input);
+  plan.batch = batch_of(graph);
+
+  // Lay out each value, and cut the batch.
+  plan.descs = lay_out_activations(graph, backend, options.layout);
+  plan.bands = cut_into_tiles(plan, schedule, backend.tile_bytes());
+  const Plan cut = backend.device() ? plan : Plan();
+  try {
+    compile_cut(plan, schedule, backend);
+  } catch (const DeviceError& error) {
+    if (!backend.device()) throw;
+    throw DeviceError(fmt::format("{}\nops without a kernel on the device: {}", error.what(),
+                                  ops_without_kernel(cut, schedule, backend)));
+  }
   return plan;
 }
 

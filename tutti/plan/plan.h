@@ -67,8 +67,8 @@ struct PlanBand {
                             ///< such samples are computed before the wait; empty: none
 };
 
-/// An exchange between ranks (plan/exchanges.h). If it replaces its inputs by sums, they are its
-/// outputs, too.
+/// An exchange between ranks (plan/run/exchanges.h). If it replaces its inputs by sums, they are
+/// its outputs, too.
 struct PlanExchange {
   int node = -1;
   ExchangeKind kind = ExchangeKind::parts;
@@ -115,7 +115,8 @@ struct PlanOptions {
   int threads = 1;
   std::string layout = "auto";  ///< "auto" (measured), or a layout name: "b16c", "last", "plain"
   size_t tile_bytes = 0;        ///< working set of one tile; 0 = the backend's advice
-  bool measure = true;    ///< measure kernels where several accept; otherwise the first is taken
+  bool measure = true;    ///< measure kernels where several accept; otherwise, and on a device,
+                          ///< the first is taken
   double most_error = 2;  ///< no kernels with a larger error (KernelCandidate::error)
   Choices choices{};      ///< recorded choices to follow
   const Variables* variables =

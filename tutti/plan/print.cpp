@@ -5,6 +5,7 @@
 
 #include "tutti/base/numeric/hash.h"
 #include "tutti/plan/plan.h"
+#include "tutti/plan/slow_steps.h"
 
 namespace tutti::plan {
 namespace {
@@ -27,9 +28,10 @@ void print_operands(std::string& text, const Plan& plan, const std::vector<Tenso
 
 void print_step(std::string& text, const Plan& plan, const Step& step, bool with_refusals) {
   const std::string attributes = step.request.op->attributes();
-  text += fmt::format("  {} = {}{} by {}{}\n     ", step.name, step.request.op->name(),
-                      attributes.empty() ? "" : " {" + attributes + "}", step.kernel,
-                      step.speed == backend::KernelSpeed::fast ? "" : " (reference loops)");
+  text += fmt::format(
+      "  {} = {}{} by {}{}\n     ", step.name, step.request.op->name(),
+      attributes.empty() ? "" : " {" + attributes + "}", step.kernel,
+      step.speed == backend::KernelSpeed::fast || runs_on_host(step) ? "" : " (reference loops)");
   print_operands(text, plan, step.request.in, step.in);
   text += " ->";
   print_operands(text, plan, step.request.out, step.out);

@@ -3,11 +3,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 namespace tutti::plan {
 
 double flop_of(const Plan& plan, const Step& step) {
   return plan.graph.flop(plan.graph.nodes()[static_cast<size_t>(step.node)]);
+}
+
+bool runs_on_host(const Step& step) { return step.kernel.starts_with("host:"); }
+
+std::string host_steps_text(const Plan& plan) {
+  std::map<std::string, int> ops;
+  int steps = 0;
+  const auto count = [&](const std::vector<Step>& list) {
+    for (const Step& step : list)
+      if (runs_on_host(step)) ++ops[std::string(step.request.op->name())], ++steps;
+  };
+  count(plan.packs);
+  for (const PlanBand& band : plan.bands) count(band.steps);
+  count(plan.updates);
+  if (steps == 0) return {};
+  std::string names;
+  for (const auto& [op, times] : ops)
+    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", op, times);
+  return fmt::format(
+      "{} steps run on the host, because the device has no kernel for them or plan.host_kernels "
+      "gives the host all: {}",
+      steps, names);
 }
 
 std::vector<const Step*> slow_steps(const Plan& plan) {
@@ -18,7 +41,8 @@ std::vector<const Step*> slow_steps(const Plan& plan) {
   std::vector<const Step*> slow;
   for (const PlanBand& band : plan.bands)
     for (const Step& step : band.steps)
-      if (step.speed != backend::KernelSpeed::fast && flop_of(plan, step) >= kLeastShare * all)
+      if (step.speed != backend::KernelSpeed::fast && !runs_on_host(step) &&
+          flop_of(plan, step) >= kLeastShare * all)
         slow.push_back(&step);
   return slow;
 }

@@ -65,14 +65,18 @@ struct RunStart {
   std::string replayed_on{};  ///< the machine whose clock gives virtual_seconds; empty: none
   std::string plan_hash{}, version{}, git{}, machine{}, config_path{}, command{};
   /// For rank 0's plan: the bytes that it holds, its limit (plan.memory), and the bytes of results
-  /// with and without recomputation. None: no limit.
+  /// with and without recomputation. None: no limit, but for the bytes that it holds of a device.
   std::optional<int64_t> planned_bytes{}, memory_limit_bytes{}, result_bytes{},
       result_bytes_if_kept{};
   std::optional<int64_t> results_again{};   ///< results computed again to fit
   double flop_again = kNotMeasured;         ///< arithmetic of that, per pass of one rank
   std::string library{}, library_sha256{};  ///< model.library and its content; empty: none
   std::string compiler{}, mpi{}, onednn{};  ///< used to build and run the program
-  std::string binding{};                    ///< rank 0's: "bound to 1 of 2 cores", "not bound"
+  std::string device = "cpu";               ///< computes the steps: "cpu", "cuda", "emulated"
+  /// The device's product and the versions of its driver and runtime; empty for the CPU.
+  std::string device_name{}, device_driver{}, device_runtime{};
+  std::optional<int64_t> device_memory_bytes{};  ///< memory of the whole device
+  std::string binding{};                         ///< rank 0's: "bound to 1 of 2 cores", "not bound"
   int64_t resume_step =
       0;  ///< 0 = from the start; events of later steps written before this line are void
   std::vector<std::string>
@@ -277,6 +281,9 @@ struct RunStop {
   double epochs = 0;
   int64_t steps = 0, samples = 0;
   double wall_seconds = 0, train_seconds = 0, eval_seconds = 0, checkpoint_seconds = 0;
+  /// The most memory that this process had of the device, and the device's energy where it is
+  /// known.
+  std::optional<int64_t> device_peak_bytes{}, device_joules{};
 };
 
 /// One line of a record; kEvent is its name there.

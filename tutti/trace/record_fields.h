@@ -58,6 +58,11 @@ void fields(Event& e, Visit&& visit) {
   visit("compiler", e.compiler);
   visit("mpi", e.mpi);
   visit("onednn", e.onednn);
+  visit("device", e.device);
+  visit("device_name", e.device_name);
+  visit("device_driver", e.device_driver);
+  visit("device_runtime", e.device_runtime);
+  visit("device_memory_bytes", e.device_memory_bytes);
   visit("machine", e.machine);
   visit("binding", e.binding);
   visit("config_path", e.config_path);
@@ -250,6 +255,8 @@ void fields(Event& e, Visit&& visit) {
   visit("train_seconds", e.train_seconds);
   visit("eval_seconds", e.eval_seconds);
   visit("checkpoint_seconds", e.checkpoint_seconds);
+  visit("device_peak_bytes", e.device_peak_bytes);
+  visit("device_joules", e.device_joules);
 }
 
 }  // namespace tutti::trace::record

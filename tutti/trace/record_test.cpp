@@ -44,6 +44,9 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
                            .hosts = {"n1", "n2"},
                            .seed = 0xFFFFFFFFFFFFFFFFull,
                            .flop_per_sample = 3e8,
+                           .device = "cuda",
+                           .device_name = "H100",
+                           .device_memory_bytes = int64_t{80} << 30,
                            .metric = "mae",
                            .higher_is_better = false,
                            .target = Target{"mae", 0.124, false}});
@@ -81,7 +84,8 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
                           .reason = "SIGTERM",
                           .error = "IoError",
                           .epochs = 1.5,
-                          .steps = 30});
+                          .steps = 30,
+                          .device_joules = 1234});
   }
   const RunLog log = read_run(file("r.jsonl"));
   EXPECT_EQ(log.start.time_iso, "1970-01-02T00:00:00Z");
@@ -131,6 +135,11 @@ TEST_F(RecordTest, EveryEventComesBackAsItWasWritten) {
   EXPECT_EQ(log.stop->status, RunStatus::requeue);
   EXPECT_EQ(log.stop->reason, "SIGTERM");
   EXPECT_EQ(log.stop->error, "IoError");
+  EXPECT_EQ(log.stop->device_joules, 1234);
+  EXPECT_FALSE(log.stop->device_peak_bytes);
+  EXPECT_EQ(log.start.device, "cuda");
+  EXPECT_EQ(log.start.device_name, "H100");
+  EXPECT_EQ(log.start.device_memory_bytes, int64_t{80} << 30);
   EXPECT_FALSE(log.truncated);
 }
 

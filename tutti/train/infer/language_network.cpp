@@ -53,7 +53,7 @@ LanguageNetwork::LanguageNetwork(const models::ModelSpec& model, const backend::
   labels_.numbers.assign(static_cast<size_t>(labels_.size), -1);
   logits_ = fused.of[static_cast<size_t>(logits.id)];
   vocabulary_ = built.graph.shape(logits)[1];
-  executor_ = std::make_unique<plan::Executor>(plan_, backend);
+  executor_ = plan::make_executor(plan_, backend);
   if (tokens_.size == model.input[0])
     steps_ = TokenSteps::of(model, model.input_field, {}, backend, options, plan_.variables);
 }
@@ -61,6 +61,7 @@ LanguageNetwork::LanguageNetwork(const models::ModelSpec& model, const backend::
 void LanguageNetwork::bind(const plan::ReplicaState& model) {
   executor_->bind(model);
   executor_->pack();
+  executor_->settle(plan::Kept::statistics);  // others read the same weights
   stepped_.clear();
   if (!steps_) return;
   steps_->bind(model);

@@ -9,7 +9,7 @@
 #include "tutti/backend/backend.h"
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/models/block/model.h"
-#include "tutti/plan/executor.h"
+#include "tutti/plan/run/executor.h"
 #include "tutti/train/infer/token_steps.h"
 
 namespace tutti::train {

@@ -116,12 +116,12 @@ std::unique_ptr<TokenSteps> TokenSteps::of(const models::ModelSpec& model,
                               kept.shape[1], size_of(kept.dtype),
                               std::vector<std::byte>(kept.bytes())});
   }
-  steps->executor_ = std::make_unique<plan::Executor>(steps->plan_, backend);
+  steps->executor_ = plan::make_executor(steps->plan_, backend);
   if (!stepped->source.valid()) return steps;
   const ops::Rewritten before = ops::fuse_forward(stepped->before);
   steps->front_ = std::make_unique<Front>(
       Front{plan::compile(before.graph, backend, options), final_of(before, stepped->source)});
-  steps->front_->executor = std::make_unique<plan::Executor>(steps->front_->plan, backend);
+  steps->front_->executor = plan::make_executor(steps->front_->plan, backend);
   steps->source_window_ = steps->front_->plan.desc(steps->front_->source).shape[1];
   for (const StepGraph::Crossing& crossing : stepped->crossings)
     steps->give(final_of(before, crossing.before), final_of(fused, crossing.input));
@@ -143,6 +143,7 @@ void TokenSteps::bind(const plan::ReplicaState& model) {
     if (!executor) continue;
     executor->bind(model);
     executor->pack();
+    executor->settle(plan::Kept::statistics);  // others read the same weights
   }
 }
 

@@ -13,7 +13,7 @@
 
 #include "tutti/backend/backend.h"
 #include "tutti/models/block/model.h"
-#include "tutti/plan/executor.h"
+#include "tutti/plan/run/executor.h"
 
 namespace tutti::train {
 

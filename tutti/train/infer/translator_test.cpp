@@ -43,7 +43,7 @@ class WholePass {
     built_ = models::build_model(spec);
     plan_ =
         plan::compile(built_.graph, backend_, {.threads = 1, .layout = "last", .measure = false});
-    executor_ = std::make_unique<plan::Executor>(plan_, backend_);
+    executor_ = plan::make_executor(plan_, backend_);
   }
   const plan::Plan& plan() const { return plan_; }
   void bind(const plan::ReplicaState& model) {

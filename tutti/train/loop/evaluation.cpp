@@ -106,7 +106,7 @@ bool Evaluation::evaluate() {
   const auto began = RunClock::Clock::now();
   const double train_seconds = run_.clock.train();
   const trace::ScopedSpan span = run_.span("evaluate");
-  run_.settle();
+  settle();
   gather();
   const Quality all =
       evaluator_->run(run_.spec.data.judge().size(), static_cast<int>(run_.config.data.readers));

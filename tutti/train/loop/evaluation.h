@@ -23,14 +23,18 @@ class Evaluation {
   /// Collective, once, at the end. Measures the test set.
   void test();
 
-  /// Collective. Gathers the values that are evaluated and stored: the weights that represent all
-  /// replicas (optimizer.ema, Rounds::model) and statistics over all of them.
+  /// Collective. Gathers the values that are evaluated and stored, after Running::settle(): the
+  /// weights that represent all replicas (optimizer.ema, Rounds::model) and statistics over all of
+  /// them.
   void gather();
   /// Arenas, valid until the next gather().
   std::byte* weights();
   std::byte* statistics() { return averaged_.data(); }
 
  private:
+  /// Makes ready what gather() reads. The step's own weights stay where training has them, since an
+  /// evaluation there finds them.
+  void settle() { run_.settle(shown_.bytes() > 0 ? plan::Kept::all : plan::Kept::statistics); }
   void average_statistics();
   void gather_weights();
   /// Throws NumericError if the evaluation's loss is not finite.

@@ -40,17 +40,17 @@ void put_together(Quality& quality, comm::Communicator& communicator) {
 }
 
 Evaluator::Evaluator(const Evaluated& what, std::span<const std::shared_ptr<const Metric>> metrics)
-    : what_(what), executor_(what.network.plan, what.backend),
-      parts_(what.communicator, what.network.grid, what.network.plan, executor_),
+    : what_(what), executor_(plan::make_executor(what.network.plan, what.backend)),
+      parts_(what.communicator, what.network.grid, what.network.plan, *executor_),
       metrics_(metrics.begin(), metrics.end()), plain_(what.network.predictions.size()),
       restored_(plain_.size()), restored_target_(plain_.size()), shifted_(plain_.size()),
       shifted_target_(plain_.size()) {
-  executor_.set_exchanges(parts_);
-  if (what.losses) losses_.emplace(what.network.own_losses->plan, what.backend);
+  executor_->set_exchanges(parts_);
+  if (what.losses) losses_ = plan::make_executor(what.network.own_losses->plan, what.backend);
 }
 
 void Evaluator::bind(const plan::ReplicaState& model) {
-  executor_.bind(model);
+  executor_->bind(model);
   if (losses_) losses_->bind(model);
 }
 
@@ -77,7 +77,7 @@ void Evaluator::add_losses(int64_t samples, int readers, Quality& quality) {
 const float* Evaluator::prediction(size_t output) {
   const graph::Value value = what_.network.predictions[output];
   const TensorDesc& desc = what_.network.plan.desc(value);
-  const auto* x = static_cast<const float*>(executor_.result(value));
+  const auto* x = static_cast<const float*>(executor_->result(value));
   if (desc.layout.is_plain() || desc.shape.rank() == 2) return x;
   to_plain(desc, x, plain_[output]);
   return plain_[output].data();
@@ -168,13 +168,13 @@ void Evaluator::pass(int64_t samples, int readers, const Look& look) {
   data::Pipeline pipeline(what_.dataset, what_.writer,
                           std::make_unique<data::EvaluationOrder>(mine, network.plan.batch),
                           {.threads = readers});
-  executor_.pack();
+  executor_->pack();
   int64_t passes = 0;
   while (pipeline.remaining() > 0) {
     const data::Batch& batch = pipeline.next();
     for (size_t i = 0; i < network.inputs.size(); ++i)
-      executor_.bind_input(network.inputs[i].value, batch.tensors[i]);
-    executor_.run({});
+      executor_->bind_input(network.inputs[i].value, batch.tensors[i]);
+    executor_->run({});
     look(batch);
     ++passes;
   }
@@ -183,8 +183,8 @@ void Evaluator::pass(int64_t samples, int readers, const Look& look) {
 
 /// For a stage that reads no part of a sample.
 void Evaluator::pass_on(int64_t samples) {
-  executor_.pack();
-  for (int64_t done = 0; done < samples; done += what_.network.plan.batch) executor_.run({});
+  executor_->pack();
+  for (int64_t done = 0; done < samples; done += what_.network.plan.batch) executor_->run({});
 }
 
 /// If ranks look rows up for each other, each runs as often as the one with the most samples.
@@ -203,9 +203,9 @@ void Evaluator::run_for_others() {
   std::vector<device::Buffer> nothing;
   for (const models::GraphInput& input : what_.network.inputs) {
     nothing.emplace_back(what_.network.plan.desc(input.value).bytes());
-    executor_.bind_input(input.value, nothing.back().data());
+    executor_->bind_input(input.value, nothing.back().data());
   }
-  executor_.run({});
+  executor_->run({});
 }
 
 Quality Evaluator::run(int64_t samples, int readers, std::vector<std::vector<float>>* keep) {

@@ -8,7 +8,7 @@
 #include "tutti/data/pipeline/pipeline.h"
 #include "tutti/data/pipeline/sampler.h"
 #include "tutti/data/transform/sample_writer.h"
-#include "tutti/plan/executor.h"
+#include "tutti/plan/run/executor.h"
 #include "tutti/train/metrics/metrics.h"
 #include "tutti/train/network/network.h"
 #include "tutti/train/step/part_exchange.h"
@@ -76,8 +76,8 @@ class Evaluator {
   void add_losses(int64_t samples, int readers, Quality& quality);
 
   const Evaluated what_;
-  plan::Executor executor_;
-  std::optional<plan::Executor> losses_;
+  std::unique_ptr<plan::Executor> executor_,
+      losses_;  ///< the latter of own losses; null: there are none
   PartExchange parts_;
   std::vector<std::shared_ptr<const Metric>> metrics_;
   std::vector<std::vector<float>> plain_, restored_, restored_target_, shifted_,

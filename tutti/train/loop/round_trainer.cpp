@@ -16,6 +16,16 @@ namespace {
 /// Steps between two votes whether any rank was asked to stop.
 constexpr int64_t kStopCheckSteps = 4;
 
+/// Returns the same as first_nonfinite, or why there is no answer: the search keeps all results,
+/// which a device may have no memory for.
+std::string found_nonfinite(const NonfiniteSearch& search, const backend::Backend& backend) {
+  try {
+    return first_nonfinite(search, backend);
+  } catch (const DeviceError& error) {
+    return fmt::format("where that began was not found ({})", error.what());
+  }
+}
+
 }  // namespace
 
 RoundTrainer::RoundTrainer(Running& run) : run_(run) {
@@ -149,11 +159,12 @@ double RoundTrainer::slow_down(int64_t draw) {
 }
 
 void RoundTrainer::report_nonfinite(const data::Batch& batch, float loss) {
+  run_.training->settle();  // the search reads the weights
   const std::string where =
       run_.shape.grid.stages() > 1
           ? fmt::format("found by stage {} of {}", run_.shape.grid.stage(),
                         run_.shape.grid.stages())
-          : first_nonfinite(
+          : found_nonfinite(
                 {.model = model_spec(run_.config, *run_.spec.data.train, run_.shape.batch.local),
                  .weights = &run_.training->weights(),
                  .local_replica = run_.training->last().local_replica,

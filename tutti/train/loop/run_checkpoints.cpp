@@ -14,6 +14,7 @@
 #include "tutti/plan/planned_memory.h"
 #include "tutti/plan/variables.h"
 #include "tutti/train/network/stage_tensors.h"
+#include "tutti/train/settings/device_settings.h"
 
 namespace tutti::train {
 
@@ -73,12 +74,12 @@ std::vector<std::vector<keep::TensorRef>> RunCheckpoints::files_of(keep::SavedRu
   return files;
 }
 
-/// The memory for copies: what checkpoint.memory allows, else what plan.memory leaves, else a
-/// quarter of what the node has free for each of its ranks.
+/// The memory for copies: what checkpoint.memory allows, else what plan.memory leaves, if that is
+/// not a limit of a device, else a quarter of what the node has free for each of its ranks.
 size_t RunCheckpoints::most_copied() const {
   if (run_.config.checkpoint.memory > 0) return static_cast<size_t>(run_.config.checkpoint.memory);
   const plan::Plan& plan = run_.network().training;
-  if (const size_t limit = plan.options.memory.bytes; limit > 0)
+  if (const size_t limit = plan.options.memory.bytes; limit > 0 && !on_device(run_.config.run))
     return limit - std::min(limit, plan::planned_memory(plan).total()) + plan.options.memory.copies;
   return queue_.memory_bytes() +  // the memory that is free no longer counts it
          static_cast<size_t>(device::read_topology().available_bytes) / 4 /

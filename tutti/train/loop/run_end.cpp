@@ -2,6 +2,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/device/device.h"
 #include "tutti/train/loop/run_report.h"
 #include "tutti/train/settings/goal.h"
 
@@ -59,6 +60,13 @@ std::string RunReport::beyond_this_end() const {
 
 trace::RunStop RunReport::stop_event(trace::RunStatus status, const std::string& reason) const {
   const auto now = RunClock::Clock::now();
+  std::optional<int64_t> peak, joules;
+  if (device::Device* const device = run_.spec.backend->device()) {
+    peak = static_cast<int64_t>(device->counts().most_bytes);
+    // A device that failed tells nothing more.
+    const double used = status == trace::RunStatus::failed ? -1 : device->joules();
+    if (used >= 0) joules = static_cast<int64_t>(used);
+  }
   return {.status = status,
           .reason = reason,
           .epochs = run_.epochs_done(),
@@ -67,7 +75,9 @@ trace::RunStop RunReport::stop_event(trace::RunStatus status, const std::string&
           .wall_seconds = run_.clock.wall(now),
           .train_seconds = run_.clock.train(now),
           .eval_seconds = run_.evaluation_seconds,
-          .checkpoint_seconds = run_.checkpoint_seconds};
+          .checkpoint_seconds = run_.checkpoint_seconds,
+          .device_peak_bytes = peak,
+          .device_joules = joules};
 }
 
 void RunReport::record_failure(const std::exception& error) {

@@ -10,6 +10,7 @@
 #include "tutti/base/log.h"
 #include "tutti/comm/control/agree.h"
 #include "tutti/device/cpu/process_memory.h"
+#include "tutti/device/device.h"
 #include "tutti/exchange/average.h"
 #include "tutti/plan/planned_memory.h"
 #include "tutti/train/settings/goal.h"
@@ -32,6 +33,16 @@ void note_memory(const plan::Plan& plan, trace::RunStart& about) {
   about.flop_again = plan.recomputed.flop;
   if (plan.recomputed.results > 0)
     about.result_bytes_if_kept = bytes(plan.recomputed.arena_bytes) * plan.options.memory.arenas;
+}
+
+void note_device(const device::Device& device, const plan::Plan& plan, trace::RunStart& about) {
+  const device::DeviceFacts& facts = device.facts();
+  about.device = facts.kind;
+  about.device_name = facts.name;
+  about.device_driver = facts.driver;
+  about.device_runtime = facts.runtime;
+  about.device_memory_bytes = static_cast<int64_t>(facts.memory_bytes);
+  about.planned_bytes = static_cast<int64_t>(plan::planned_memory(plan).total());
 }
 
 }  // namespace
@@ -141,6 +152,8 @@ trace::RunStart RunReport::start_event() {
   if (run_.spec.machine) about.replayed_on = run_.spec.machine->label();
   about.plan_hash = fmt::format("{:016x}", run_.network().training.hash());
   note_memory(run_.network().training, about);
+  if (const device::Device* const device = run_.spec.backend->device())
+    note_device(*device, run_.network().training, about);
   about.resume_step = run_.step;
   if (!run_.nothing_to_do())
     about.changes = run_.past.changes;  // otherwise nothing was measured with them
@@ -183,10 +196,10 @@ ProgressState RunReport::progress(double loss) const {
 
 void RunReport::log_steps() {
   if (run_.interval.steps == 0) return;
-  // Settling completes the last step's norm, and perhaps its noise.
+  // The whole update completes the last step's norm, and perhaps its noise.
   if (run_.network().gradient_norm.valid() ||
       (run_.exchange().noise() && run_.exchange().noise()->any()))
-    run_.settle();
+    run_.finish_update();
   const double steps = static_cast<double>(run_.interval.steps);
   double each = steps;  // gradients per replica, on average
   if (run_.rounds->takes_several_steps()) {

@@ -71,8 +71,13 @@ bool Running::checkpoint_due(int64_t at) const {
          every_epochs(static_cast<double>(config.checkpoint.every_epochs), at);
 }
 
-void Running::settle() {
-  training->settle();
+void Running::finish_update() {
+  training->finish_update();
+  note_norms();
+}
+
+void Running::settle(plan::Kept what) {
+  training->settle(what);
   note_norms();
 }
 

@@ -133,7 +133,9 @@ struct Running {
   bool checkpoint_due(int64_t at) const;
 
   /// Applies all updates, and takes their norms.
-  void settle();
+  void finish_update();
+  /// Does the same; weights, tables, state and statistics, or the latter alone, may then be read.
+  void settle(plan::Kept what = plan::Kept::all);
   /// Takes the norms of finished updates. Throws NumericError for one that is not finite.
   void note_norms();
   void keep_best(int64_t at, double value);

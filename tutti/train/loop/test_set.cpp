@@ -53,7 +53,7 @@ void Evaluation::test() {
   const auto began = RunClock::Clock::now();
   const double train_seconds = run_.clock.train();
   const trace::ScopedSpan span = run_.span("test");
-  run_.settle();
+  settle();
   gather();
   evaluator_.reset();  // frees memory for the next one
   std::optional<ModelWeights> best;

@@ -13,6 +13,7 @@
 #include "tutti/train/rounds/replay_clock.h"
 #include "tutti/train/rounds/server_orders.h"
 #include "tutti/train/settings/data_shards.h"
+#include "tutti/train/settings/device_settings.h"
 #include "tutti/train/settings/idle_keys.h"
 #include "tutti/train/settings/resume_check.h"
 #include "tutti/train/settings/server_settings.h"
@@ -33,9 +34,13 @@ void TrainerRun::compare_with_before() {
   if (!run_.past.checkpoint) return;
   run_.past.changes = check_resume(run_.past.checkpoint->path, run_.past.checkpoint->info,
                                    run_.settings, run_.spec.resume_anyway);
-  const std::string there = run_.past.checkpoint->info.settings.at("run.threads"),
-                    here = run_.settings.at("run.threads");
-  if (there != here)
+  const config::RunSettings& before = run_.past.checkpoint->info.settings;
+  const std::string there = before.at("run.threads"), here = run_.settings.at("run.threads");
+  if (device_of(before) != device_of(run_.settings))
+    log::warn_once(
+        "run.device was {} and is now {}: other kernels compute, so the last bits will differ",
+        device_of(before), device_of(run_.settings));
+  else if (there != here && !on_device(run_.config.run))
     log::warn_once(
         "run.threads was {} and is now {}: sums are taken in another order, so the last bits "
         "will differ",
@@ -43,7 +48,9 @@ void TrainerRun::compare_with_before() {
 }
 
 plan::Choices TrainerRun::choices_before() const {
-  plan::Choices choices = plan::Choices::parse(run_.past.checkpoint->info.plan_choices);
+  const keep::CheckpointInfo& before = run_.past.checkpoint->info;
+  plan::Choices choices =
+      plan::Choices::parse(choices_of_device(before.plan_choices, before.settings, run_.config));
   if (!run_.spec.resume_anyway.empty()) choices.make_advice();
   return choices;
 }
@@ -83,15 +90,9 @@ void TrainerRun::build_step() {
   if (run_.past.checkpoint)
     spec.choices = choices_before();
   else if (!run_.config.plan.choices_from.empty())
-    spec.choices = plan::Choices::parse(
-        comm::decide(run_.comm, "reading plan.choices_from",
-                     [&] {
-                       return keep::verify_checkpoint(
-                                  keep::checkpoint_at(run_.config.plan.choices_from,
-                                                      "plan.choices_from"))
-                           .plan_choices;
-                     }),
-        plan::Choices::Of::another_run);
+    spec.choices = plan::Choices::parse(comm::decide(run_.comm, "reading plan.choices_from",
+                                                     [&] { return choices_from(run_.config); }),
+                                        plan::Choices::Of::another_run);
   spec.tuning_file = run_.spec.tuning_file;
   constexpr int64_t kSteps = 256;
   TrainingStepSpec step = step_spec(run_.config, std::move(spec), run_.shape.replicas,

@@ -9,7 +9,7 @@
 #include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/models/network/dlrm.h"
 #include "tutti/ops/exchange.h"
-#include "tutti/plan/executor.h"
+#include "tutti/plan/run/executor.h"
 #include "tutti/train/network/optimizer.h"
 #include "tutti/train/network/weights.h"
 
@@ -149,21 +149,21 @@ TEST(DlrmTrace, IsThePublishedOne) {
   ASSERT_EQ(plan.variables.parameters.size() + plan.variables.tables.size(), kTrace.size());
   set_first(weights);
   device::Buffer gradients(plan.variables.trained_bytes);
-  plan::Executor executor(plan, backend);
+  const std::unique_ptr<plan::Executor> executor = plan::make_executor(plan, backend);
   plan::ReplicaState replica = weights.replica(0);
   replica.gradients = gradients.data();
-  executor.bind(replica);
-  executor.set_scalar(made.scalars.gradient_scale, 1);
-  executor.set_scalar(made.scalars.learning_rate, 0.01f);
-  executor.pack();
+  executor->bind(replica);
+  executor->set_scalar(made.scalars.gradient_scale, 1);
+  executor->set_scalar(made.scalars.learning_rate, 0.01f);
+  executor->pack();
   for (const TraceStep& step : kTraceSteps) {
-    executor.bind_input(made.dense, step.dense.data());
-    executor.bind_input(made.rows, step.rows.data());
-    executor.bind_input(made.target, step.target.data());
-    executor.run({});
-    EXPECT_NEAR(*static_cast<const float*>(executor.result(made.loss)), step.loss, 1e-5f);
-    executor.update({});
-    executor.settle();
+    executor->bind_input(made.dense, step.dense.data());
+    executor->bind_input(made.rows, step.rows.data());
+    executor->bind_input(made.target, step.target.data());
+    executor->run({});
+    EXPECT_NEAR(*static_cast<const float*>(executor->result(made.loss)), step.loss, 1e-5f);
+    executor->update({});
+    executor->settle();
   }
   for (const TraceTensor& tensor : kTrace) {
     const std::vector<float> x = value_of(weights, tensor.name);

@@ -200,6 +200,8 @@ class NetworkCompiler {
   }
   /// The evaluation reads the variables in the training plan's layout. `evaluation_bytes` is its
   /// additional memory, and `copied_bytes` the one for a checkpoint's copies, as far as known.
+  /// Where a device computes, the limit is that of its memory: copies, and gradients but those of
+  /// the pass, lie in the host's.
   void compile_sides(Network& network, const plan::Choices& choices, size_t evaluation_bytes,
                      size_t copied_bytes) {
     const HeldCopies& held = spec_.held;
@@ -210,7 +212,7 @@ class NetworkCompiler {
          .copies = copied_bytes,
          .arenas =
              split::batches_under_way(held.order, grid().stages(), grid().stage(), held.batches),
-         .gradients = held.gradients,
+         .gradients = backend_.device() ? 1 : held.gradients,
          .sums = held.sums + (training_.compression.compression.compresses() ? kUnsent : 0),
          .shown = held.shown,
          .replicas = held.replicas,
@@ -224,6 +226,7 @@ class NetworkCompiler {
   }
   /// Under a limit a checkpoint's copies take what it leaves, but one tensor must have space.
   size_t copied_bytes_of(const plan::Variables& variables) const {
+    if (backend_.device()) return 0;
     size_t most = 0;
     if (spec_.plan.memory > 0)
       for (const plan::Variable& variable : variables.parameters)
@@ -231,7 +234,7 @@ class NetworkCompiler {
     return spec_.copied_bytes > 0 ? spec_.copied_bytes : most;
   }
   void compile_both(Network& network, const plan::Choices& choices) {
-    compile_sides(network, choices, 0, spec_.copied_bytes);
+    compile_sides(network, choices, 0, backend_.device() ? 0 : spec_.copied_bytes);
     if (plan::fits_memory(network.training)) return;
     const std::string layout = network.training.layout;
     compile_sides(network, network.training.options.choices,
@@ -303,6 +306,7 @@ void warn_of_slow_steps(const plan::Plan& plan, const std::string& asked_layout)
     log::warn(
         "{}{}", slow,
         asked_layout == "auto" ? "" : "; leave plan.layout out, and the fastest layout is chosen");
+  if (const std::string host = plan::host_steps_text(plan); !host.empty()) log::warn("{}", host);
 }
 
 /// A layout and choices, in the form in which rank 0 sends them to the others.

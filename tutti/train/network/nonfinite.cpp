@@ -8,7 +8,7 @@
 
 #include "tutti/models/registry.h"
 #include "tutti/ops/batch_norm.h"
-#include "tutti/plan/executor.h"
+#include "tutti/plan/run/executor.h"
 
 namespace tutti::train {
 namespace {
@@ -90,17 +90,18 @@ std::string first_nonfinite(const NonfiniteSearch& search, const backend::Backen
                                          .measure = false,
                                          .most_error = search.most_error,
                                          .variables = &variables});
-  plan::Executor executor(plan, backend);
-  executor.bind(replica);
+  const std::unique_ptr<plan::Executor> executor = plan::make_executor(plan, backend);
+  executor->bind(replica);
   for (size_t i = 0; i < model.inputs.size(); ++i)
-    executor.bind_input(model.inputs[i].value, search.tensors[i]);
-  executor.pack();
-  executor.run({});
+    executor->bind_input(model.inputs[i].value, search.tensors[i]);
+  executor->pack();
+  executor->run({});
   for (const graph::Node& node : model.graph.nodes())
     for (const graph::Value v : node.out) {
       const TensorDesc& desc = plan.desc(v);
       if (desc.dtype != DType::f32 && desc.dtype != DType::bf16) continue;
-      if (const int64_t i = find_nonfinite(executor.result(v), desc.dtype, desc.elements()); i >= 0)
+      if (const int64_t i = find_nonfinite(executor->result(v), desc.dtype, desc.elements());
+          i >= 0)
         return fmt::format(
             "the output of layer '{}' is not finite first, for sample {} of the batch", node.name,
             i / (desc.elements() / desc.shape[0]));

@@ -9,7 +9,7 @@
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/keep/named_tensor.h"
 #include "tutti/keep/safetensors.h"
-#include "tutti/plan/executor.h"
+#include "tutti/plan/run/executor.h"
 #include "tutti/plan/variables.h"
 #include "tutti/train/network/slice_ranks.h"
 

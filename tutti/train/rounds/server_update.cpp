@@ -28,14 +28,14 @@ ServerUpdate::ServerUpdate(const Network& network, const backend::Backend& backe
     : network_(network), spec_(std::move(spec)),
       parameters_(network.training.variables.parameter_bytes),
       ranges_(network.buckets.buckets.size()), plan_(update_alone(network.training)),
-      executor_(plan_, backend) {
+      executor_(plan::make_executor(plan_, backend)) {
   std::memcpy(parameters_.data(), weights.parameters(), parameters_.bytes());
   for (const sync::ServedPart& part : spec_.parts)
     if (part.server == spec_.server) ranges_[static_cast<size_t>(part.bucket)] = part.range;
   if (spec_.settings.delay_compensation > 0) compensated_ = device::Buffer(network.buckets.bytes);
-  executor_.bind({.parameters = parameters_.data(), .state = weights.state()});
-  executor_.set_scalar(network.gradient_scale, 1.0F / static_cast<float>(spec_.micro_batches));
-  executor_.set_exchanges(*this);
+  executor_->bind({.parameters = parameters_.data(), .state = weights.state()});
+  executor_->set_scalar(network.gradient_scale, 1.0F / static_cast<float>(spec_.micro_batches));
+  executor_->set_exchanges(*this);
 }
 
 void ServerUpdate::apply(const sync::ServedUpdate& update) {
@@ -43,12 +43,12 @@ void ServerUpdate::apply(const sync::ServedUpdate& update) {
   if (spec_.settings.stale_rate > 0 && update.stale > 1)
     rate /= std::pow(static_cast<double>(update.stale), spec_.settings.stale_rate);
   update_ = &update;
-  executor_.set_scalar(network_.lr, static_cast<float>(rate));
-  executor_.update({.step = update.number});
-  executor_.settle();
+  executor_->set_scalar(network_.lr, static_cast<float>(rate));
+  executor_->update({.step = update.number});
+  executor_->settle();
   update_ = nullptr;
   if (!network_.gradient_norm.valid()) return;
-  const float norm = *static_cast<const float*>(executor_.result(network_.gradient_norm));
+  const float norm = *static_cast<const float*>(executor_->result(network_.gradient_norm));
   if (!std::isfinite(norm))
     throw NumericError(fmt::format(
         "the norm of gradient {} is {}, although the gradient is finite: its squares are too "

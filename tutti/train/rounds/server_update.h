@@ -3,10 +3,11 @@
 // own weights and optimizer state, within its parts.
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
-#include "tutti/plan/executor.h"
+#include "tutti/plan/run/executor.h"
 #include "tutti/sync/weight_server.h"
 #include "tutti/train/network/network.h"
 #include "tutti/train/network/weights.h"
@@ -44,7 +45,7 @@ class ServerUpdate final : public sync::ServedWeights, private plan::Exchanges {
   device::Buffer parameters_, compensated_;
   std::vector<exchange::Shard> ranges_;  // by bucket
   const plan::Plan plan_;
-  plan::Executor executor_;
+  std::unique_ptr<plan::Executor> executor_;
   const sync::ServedUpdate* update_ = nullptr;  // set while it is applied
 };
 

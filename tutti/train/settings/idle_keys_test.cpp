@@ -185,8 +185,23 @@ TEST(IdleKeys, MeasurementsAreKeptWhereThereAreAny) {
   EXPECT_TRUE(has_text(reason_of(choices, "plan.tuning"), "plan.choices_from is given"));
   layout.plan.layout = config::ActivationLayout::last;
   EXPECT_TRUE(has_text(reason_of(layout, "plan.tuning"), "plan.layout is given"));
+  config::RunConfig device = config;
+  device.run.device = config::DeviceKind::cuda;
+  EXPECT_TRUE(has_text(reason_of(device, "plan.tuning"), "run.device is given"));
   config.plan.measure = false;
   EXPECT_TRUE(has_text(reason_of(config, "plan.tuning"), "and plan.measure is false"));
+}
+
+TEST(IdleKeys, TilesAreOfTheCpuAndHostKernelsOfDevices) {
+  for (const auto device :
+       {config::DeviceKind::cpu, config::DeviceKind::cuda, config::DeviceKind::emulated}) {
+    config::RunConfig config;
+    config.run.device = device;
+    const auto idle = idle_names(config, kClasses);
+    const bool cpu = device == config::DeviceKind::cpu;
+    EXPECT_NE(idle.contains("plan.tile_bytes"), cpu) << to_string(device);
+    EXPECT_EQ(idle.contains("plan.host_kernels"), cpu) << to_string(device);
+  }
 }
 
 TEST(IdleKeys, OnlyBf16HasKernelsOfMoreError) {

@@ -7,6 +7,7 @@
 #include "tutti/data/open/catalog.h"
 #include "tutti/data/transform/derived_field.h"
 #include "tutti/models/registry.h"
+#include "tutti/train/settings/device_settings.h"
 #include "tutti/train/settings/units.h"
 
 namespace tutti::train {
@@ -193,7 +194,11 @@ split::PartGrid part_grid(const config::ParallelSection& parallel, int64_t ranks
 }
 
 split::SplitSettings split_settings(const config::RunConfig& config) {
-  return {.threads = static_cast<int>(config.run.threads), .slabs = config.plan.slabs};
+  // A device is a team of one whose tile is the whole batch, as its back end advises.
+  const bool device = on_device(config.run);
+  return {.threads = device ? 1 : static_cast<int>(config.run.threads),
+          .tile_bytes = device ? 0 : static_cast<size_t>(config.plan.tile_bytes),
+          .slabs = config.plan.slabs};
 }
 
 NetworkSpec network_spec(const config::RunConfig& config, const data::Dataset& dataset,
@@ -207,6 +212,7 @@ NetworkSpec network_spec(const config::RunConfig& config, const data::Dataset& d
   spec.training.bucket_bytes = static_cast<size_t>(config.comm.bucket_bytes);
   spec.training.split = split_settings(config);
   spec.plan = config.plan;
+  spec.plan.measure = measures_kernels(config);
   spec.copied_bytes = static_cast<size_t>(config.checkpoint.memory);
   return spec;
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tutti/comm/communicator.h"
-#include "tutti/plan/executor.h"
+#include "tutti/plan/run/executor.h"
 #include "tutti/split/grid.h"
 
 namespace tutti::train {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tutti/device/cpu/buffer.h"
-#include "tutti/plan/executor.h"
+#include "tutti/plan/run/executor.h"
 #include "tutti/train/network/network.h"
 #include "tutti/train/step/step_exchange.h"
 

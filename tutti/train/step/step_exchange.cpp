@@ -213,7 +213,7 @@ void StepExchange::begin_stage_sums() {
 
 void StepExchange::end_step(plan::Executor& executor) {
   if (!compressing_.trial || !compressing_.step) return;
-  executor.settle();
+  executor.finish_update();
   const double codec = gradients_.compression_report().caller_seconds;
   const double spent = codec - compressing_.codec_before;
   compressing_.trial->record(std::max(0.0, blocked_seconds() - compressing_.blocked_before - spent),

@@ -19,7 +19,7 @@
 #include "tutti/exchange/sharded_update.h"
 #include "tutti/keep/kept_state.h"
 #include "tutti/keep/rank_file.h"
-#include "tutti/plan/executor.h"
+#include "tutti/plan/run/executor.h"
 #include "tutti/sync/delay_compensation.h"
 #include "tutti/sync/server_link.h"
 #include "tutti/trace/span.h"

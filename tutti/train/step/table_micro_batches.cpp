@@ -29,7 +29,7 @@ void TableMicroBatches::take(int local_micro_batch) {
       const size_t bytes = plan.desc(v).bytes();
       const size_t micro_batch =
           static_cast<size_t>(micro_batches_.first()[rank] + local_micro_batch);
-      std::memcpy(kept_[k].data() + micro_batch * bytes, executor_.address(plan.place(v)), bytes);
+      std::memcpy(kept_[k].data() + micro_batch * bytes, executor_.result(v), bytes);
     }
 }
 

@@ -7,7 +7,7 @@
 
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/exchange/replicas.h"
-#include "tutti/plan/executor.h"
+#include "tutti/plan/run/executor.h"
 #include "tutti/train/network/network.h"
 
 namespace tutti::train {

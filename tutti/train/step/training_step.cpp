@@ -88,9 +88,9 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const backend::Backend&
                                     Weights::Replicas::apart, spec.spill)
                           : Weights(network_->training.variables, spec.map.local_count(),
                                     exchange_.parameters(), exchange_.fills_parameters())),
-      executor_(
-          network_->training, backend,
-          split::batches_under_way(spec.order, spec.grid.stages(), spec.grid.stage(), accumulate_)),
+      executor_(plan::make_executor(network_->training, backend,
+                                    split::batches_under_way(spec.order, spec.grid.stages(),
+                                                             spec.grid.stage(), accumulate_))),
       share_(1.0f / static_cast<float>(spec.grid.tensor())), info_{.seed = spec.seed} {
   CHECK(!spec.apart || (spec.grid.peers() == 1 && !spec.exchange.sharded), "check_sync()");
   CHECK(!spec.to_servers || (spec.map.replicas() == communicator.size() && !spec.exchange.sharded),
@@ -102,21 +102,21 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const backend::Backend&
     exchange_.measure_noise(spec.noise);
   }
   weights_.initialise(spec.seed);
-  parts_.emplace(communicator, spec.grid, network_->training, executor_);
+  parts_.emplace(communicator, spec.grid, network_->training, *executor_);
   if (spec.grid.tensor() > 1) weights_.share(slices_.emplace(communicator, spec.grid));
-  table_micro_batches_.emplace(*network_, summed_, executor_);
+  table_micro_batches_.emplace(*network_, summed_, *executor_);
   exchange_.add_stages(communicator, spec.grid);
-  passes_.emplace(*network_, executor_, exchange_, spec.grid.stages(), accumulate_);
+  passes_.emplace(*network_, *executor_, exchange_, spec.grid.stages(), accumulate_);
 }
 
 void TrainingStep::start() {
-  executor_.bind(weights_.replica(0));
+  executor_->bind(weights_.replica(0));
   // Parts' gradients sum to their replica's.
-  executor_.set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(mean_of_));
-  exchange_.attach(executor_, *parts_, slices_ ? &*slices_ : nullptr);
+  executor_->set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(mean_of_));
+  exchange_.attach(*executor_, *parts_, slices_ ? &*slices_ : nullptr);
   communicator_.barrier();  // other ranks' values are visible afterwards
   weights_.begin_average(exchange_.kept_state());
-  executor_.pack();
+  executor_->pack();
   passes_->note_packed(weights_.parameters());
 }
 
@@ -179,10 +179,10 @@ float TrainingStep::run(const MicroBatch& which, std::span<void* const> batch) {
 }
 
 /// Returns 0 on a stage without a loss.
-float TrainingStep::loss() const {
+float TrainingStep::loss() {
   float sum = 0;
   for (size_t i = 0; i < network_->losses.size(); ++i) {
-    const float one = *static_cast<const float*>(executor_.result(network_->losses[i]));
+    const float one = *static_cast<const float*>(executor_->result(network_->losses[i]));
     sum = i == 0 ? one : sum + one;
   }
   return sum;
@@ -192,7 +192,7 @@ const float* TrainingStep::prediction() {
   const graph::Value value = network_->predictions.front();
   CHECK(value.valid(), "parts have no prediction of whole samples");
   const TensorDesc& desc = network_->training.desc(value);
-  const auto* y = static_cast<const float*>(executor_.result(value));
+  const auto* y = static_cast<const float*>(executor_->result(value));
   if (desc.layout.is_plain()) return y;
   to_plain(desc, y, plain_);
   return plain_.data();
@@ -211,21 +211,21 @@ void TrainingStep::update(const WeightUpdate& how) {
   if (how.late) {
     info.step = how.late->update;
     rate = how.late->rate;
-    executor_.bind({.parameters = weights_.parameters()});
+    executor_->bind({.parameters = weights_.parameters()});
     exchange_.set_compensation(
         {.lambda = how.late->compensation / static_cast<float>(summed_.replicas()),  // it is a sum
          .now = weights_.parameters(),
          .then = how.late->of});
   }
   double seconds = compute([&] {
-    settle();  // pending updates use their own step's rate
-    executor_.set_scalar(network_->lr, rate);
-    executor_.update(info);
-    exchange_.end_step(executor_);
+    finish_update();  // pending updates use their own step's rate
+    executor_->set_scalar(network_->lr, rate);
+    executor_->update(info);
+    exchange_.end_step(*executor_);
     exchange_.begin_stage_sums();
   });
   norm_due_ = network_->gradient_norm.valid() && !how.received;  // servers have their own norms
-  if (how.settled) seconds += compute([&] { settle(); });
+  if (how.settled) seconds += compute([&] { finish_update(); });
   // The update has packed everything that it has changed.
   if (how.late) passes_->note_packed(weights_.parameters());
   for (size_t r = 0; r < replica_seconds_.size(); ++r)
@@ -233,8 +233,13 @@ void TrainingStep::update(const WeightUpdate& how) {
       replica_seconds_[r] += seconds;
 }
 
-void TrainingStep::settle() {
-  executor_.settle();
+void TrainingStep::finish_update() {
+  executor_->finish_update();
+  note_norm();
+}
+
+void TrainingStep::settle(plan::Kept what) {
+  executor_->settle(what);
   note_norm();
 }
 
@@ -242,7 +247,7 @@ void TrainingStep::settle() {
 /// gradients.
 void TrainingStep::note_norm() {
   if (!std::exchange(norm_due_, false)) return;
-  norms_ += {1, *static_cast<const float*>(executor_.result(network_->gradient_norm))};
+  norms_ += {1, *static_cast<const float*>(executor_->result(network_->gradient_norm))};
 }
 
 StepTimes TrainingStep::times() const {

@@ -19,7 +19,7 @@
 
 #include "tutti/comm/communicator.h"
 #include "tutti/exchange/replicas.h"
-#include "tutti/plan/executor.h"
+#include "tutti/plan/run/executor.h"
 #include "tutti/sync/delay_compensation.h"
 #include "tutti/train/network/network.h"
 #include "tutti/train/network/slice_ranks.h"
@@ -137,18 +137,22 @@ class TrainingStep {
   const float* prediction();
   /// Returns "the gradient of 'conv1.weight' is not finite ..." for the step's first such gradient.
   const std::string& bad_gradient() const { return exchange_.bad_gradient(); }
-  /// Applies the sums that have arrived; the others are applied in the next run() or settle().
+  /// Applies the sums that have arrived; the others are applied in the next run() or
+  /// finish_update().
   void update(const WeightUpdate& how = {});
-  /// Applies all sums; call it before weights are read.
-  void settle();
+  /// Applies all sums.
+  void finish_update();
+  /// Does the same; call it before weights, tables, statistics or state are read or changed, or,
+  /// with Kept::statistics, before statistics are.
+  void settle(plan::Kept what = plan::Kept::all);
   /// Collective. Adds the optimizer's state, which rank 0 has whole afterwards, and the one of
   /// compression (KeptState::save).
   void save_state(keep::SavedRun& saved);
-  /// Reports that the caller has changed weights() since the last update().
+  /// Reports that the caller has changed weights() since settle().
   void weights_changed() { passes_->note_packed(nullptr); }
   /// Returns, if gradients are clipped, their norms in finished updates since the last call; the
-  /// last update is included after the next run() or settle(). The same on all ranks, except for
-  /// replicas that are apart, where it covers the local ones.
+  /// last update is included after the next run() or finish_update(). The same on all ranks, except
+  /// for replicas that are apart, where it covers the local ones.
   GradientNorms take_gradient_norms() { return std::exchange(norms_, {}); }
   /// Returns the seconds of the last step in which this rank computed or waited for others.
   StepTimes times() const;
@@ -165,7 +169,7 @@ class TrainingStep {
   const Weights& weights() const { return weights_; }
   StepExchange& exchange() { return exchange_; }
   const StepExchange& exchange() const { return exchange_; }
-  plan::Executor& executor() { return executor_; }
+  plan::Executor& executor() { return *executor_; }
   const exchange::ReplicaMap& map() const { return map_; }
   /// Returns the map of workers, each with a gradient to sum: the replicas, or their parts.
   const exchange::ReplicaMap& workers() const { return workers_; }
@@ -180,7 +184,7 @@ class TrainingStep {
   double compute(Work work);
   double exposed_seconds() const { return exchange_.exposed_seconds() + parts_->exposed_seconds(); }
   void note_norm();
-  float loss() const;
+  float loss();
 
   comm::Communicator& communicator_;
   const int accumulate_;
@@ -190,7 +194,7 @@ class TrainingStep {
   std::unique_ptr<Network> network_;
   StepExchange exchange_;
   Weights weights_;
-  plan::Executor executor_;
+  std::unique_ptr<plan::Executor> executor_;
   std::optional<PartExchange> parts_;
   std::optional<SliceRanks> slices_;  // if ranks share layers
   const float share_;                 // this rank's share of the computed loss

@@ -10,9 +10,9 @@
 #include "tutti/device/cpu/buffer.h"
 #include "tutti/plan/bands.h"
 #include "tutti/plan/compile.h"
-#include "tutti/plan/executor.h"
 #include "tutti/plan/pass_estimate.h"
 #include "tutti/plan/planned_memory.h"
+#include "tutti/plan/run/executor.h"
 #include "tutti/plan/slow_steps.h"
 
 namespace tutti::plan {
@@ -74,39 +74,40 @@ class NoExchanges final : public Exchanges {
 class PassTimer {
  public:
   PassTimer(const Plan& plan, const backend::Backend& backend)
-      : executor_(plan, backend), parameters_(plan.variables.parameter_bytes),
+      : executor_(make_executor(plan, backend)), parameters_(plan.variables.parameter_bytes),
         gradients_(plan.variables.trained_bytes), statistics_(plan.variables.statistic_bytes),
         tables_(plan.variables.table_bytes),
         state_(plan.variables.trained_bytes * plan.variables.state_kinds.size()) {
     Rng rng(1, Purpose::test, 0);
     for (size_t i = 0; i < plan.variables.parameter_bytes / 4; ++i)
       parameters_.as<float>()[i] = (rng.uniform() - 0.5f) * 0.1f;
-    executor_.bind({.parameters = parameters_.data(),
-                    .tables = tables_.data(),
-                    .statistics = statistics_.data(),
-                    .state = state_.data(),
-                    .gradients = gradients_.data()});
+    executor_->bind({.parameters = parameters_.data(),
+                     .tables = tables_.data(),
+                     .statistics = statistics_.data(),
+                     .state = state_.data(),
+                     .gradients = gradients_.data()});
     for (const graph::Value v : plan.inputs) {
       device::Buffer& buffer = inputs_.emplace_back(plan.desc(v).bytes());
       if (plan.desc(v).dtype == DType::f32)
         for (size_t i = 0; i < buffer.bytes() / 4; ++i)
           buffer.as<float>()[i] = rng.uniform() - 0.5f;
-      executor_.bind_input(v, buffer.data());
+      executor_->bind_input(v, buffer.data());
     }
-    executor_.set_exchanges(nobody_);
-    executor_.pack();
+    executor_->set_exchanges(nobody_);
+    executor_->pack();
   }
 
   double seconds() {
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
-    executor_.run({});
+    executor_->run({});
+    executor_->settle();  // waits for a device
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
 
  private:
   NoExchanges nobody_;
-  Executor executor_;
+  std::unique_ptr<Executor> executor_;
   device::Buffer parameters_, gradients_, statistics_, tables_, state_;
   std::vector<device::Buffer> inputs_;
 };
@@ -217,6 +218,7 @@ Plan fastest_plan(const graph::Graph& graph, const backend::Backend& backend, Pl
 Plan compile(const graph::Graph& graph, const backend::Backend& backend,
              const PlanOptions& options) {
   PlanOptions fixed = options;
+  if (backend.device()) fixed.measure = false;  // kernels are timed in memory of the host
   const std::string problem = layout_problem(graph, options.threads);
   const std::string recorded(fixed.choices.find(problem));
   if (options.layout != "auto") {
@@ -246,7 +248,7 @@ Plan compile(const graph::Graph& graph, const backend::Backend& backend,
           recorded);
     }
   }
-  if (names.size() == 1 || !options.measure) {
+  if (names.size() == 1 || !fixed.measure) {
     fixed.layout =
         names.size() == 1 ? names.front() : unmeasured_layout(graph, backend, fixed, names);
     fixed.choices.record(problem, fixed.layout);

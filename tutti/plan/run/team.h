@@ -1,41 +1,24 @@
 #pragma once
-// The parts that the executor's sources share: a thread's kernels, and the team of threads. Private
-// to executor*.cpp.
+// The parts that the team executor's sources share: a thread's kernels, and the team of threads.
+// Private to team_executor*.cpp.
 
 #include <omp.h>
 
-#include <chrono>
 #include <exception>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "tutti/base/error.h"
-#include "tutti/plan/executor.h"
+#include "tutti/plan/run/places.h"
+#include "tutti/plan/run/step_timer.h"
+#include "tutti/plan/run/team_executor.h"
 
 namespace tutti::plan {
 
-/// Adds the time between its construction and its end to `total` when profiling.
-class StepTimer {
- public:
-  StepTimer(bool on, double& total)
-      : total_(on ? &total : nullptr),
-        start_(on ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{}) {}
-  ~StepTimer() {
-    if (total_)
-      *total_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-  StepTimer(const StepTimer&) = delete;
-  StepTimer& operator=(const StepTimer&) = delete;
-
- private:
-  double* total_;
-  std::chrono::steady_clock::time_point start_;
-};
-
 /// One thread's kernels for one step: an instance for each tile size that its share of the batch is
 /// cut into.
-struct Executor::ReadyStep {
+struct TeamExecutor::ReadyStep {
   const Step* step = nullptr;
   std::vector<std::pair<int64_t, std::unique_ptr<backend::Kernel>>> kernels;
   std::vector<void*> in, out;  // scratch for the arguments of the call being made
@@ -50,7 +33,7 @@ struct Executor::ReadyStep {
   }
 };
 
-struct Executor::Thread {
+struct TeamExecutor::Thread {
   device::Buffer tile, workspace;
   device::Buffer states_of_band;  // accumulators live for one band, so all bands share this
   std::vector<ReadyStep> packs, updates;
@@ -60,9 +43,9 @@ struct Executor::Thread {
 };
 
 /// The threads, as seen by a kernel of a step that all of them share.
-class Executor::Sharing final : public backend::Team {
+class TeamExecutor::Sharing final : public backend::Team {
  public:
-  explicit Sharing(Executor& executor) : executor_(executor) {}
+  explicit Sharing(TeamExecutor& executor) : executor_(executor) {}
   void meet() override {
     executor_.meet();
     if (omp_get_thread_num() == 0) executor_.poll_exchanges();  // the next may be far off
@@ -72,14 +55,8 @@ class Executor::Sharing final : public backend::Team {
   }
 
  private:
-  Executor& executor_;
+  TeamExecutor& executor_;
 };
-
-inline void* place_address(std::byte* const* bases, std::byte* tile, const Place& place,
-                           int64_t first_sample) {
-  if (place.base == kTile) return tile + place.offset;
-  return bases[place.base] + place.offset + place.stride * static_cast<size_t>(first_sample);
-}
 
 /// A plan cuts the work for `wanted` threads; fewer would leave a part of the batch out.
 inline void require_team(int wanted, int got) {
@@ -100,7 +77,7 @@ inline void require_team(int wanted, int got) {
 /// failed, on thread 0) ends the others at their next barrier and is thrown again here, because it
 /// may not leave a parallel region.
 template <class Fn>
-void Executor::parallel(Fn fn) {
+void TeamExecutor::parallel(Fn fn) {
   const int team = plan_.options.threads;
   if (team == 1) return fn(0);
   // Threads would leave at a broken barrier before their work is done, without any error.

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "tutti/plan/executor_team.h"
+#include "tutti/plan/run/team.h"
 
 namespace tutti::plan {
 namespace {
@@ -25,8 +25,8 @@ bool is_early(const PlanBand& band, int64_t first, int64_t size) {
 
 }  // namespace
 
-void Executor::run_whole(ReadyStep& ready, int thread, const backend::StepInfo& step,
-                         const backend::Window& window) {
+void TeamExecutor::run_whole(ReadyStep& ready, int thread, const backend::StepInfo& step,
+                             const backend::Window& window) {
   const StepTimer timer(profiling_, ready.run_seconds);
   const trace::ScopedSpan span(spans_, ready.span, threads_[static_cast<size_t>(thread)]->lane);
   for (size_t i = 0; i < ready.in.size(); ++i)
@@ -45,12 +45,12 @@ void Executor::run_whole(ReadyStep& ready, int thread, const backend::StepInfo& 
 }
 
 /// The samples that a thread takes through a band together.
-struct Executor::Tile {
+struct TeamExecutor::Tile {
   int64_t first = 0, size = 0;
   bool opens = false;  ///< it is the thread's first one
 };
 
-void Executor::run_tile(int t, size_t b, const backend::StepInfo& step, const Tile& tile) {
+void TeamExecutor::run_tile(int t, size_t b, const backend::StepInfo& step, const Tile& tile) {
   Thread& thread = *threads_[static_cast<size_t>(t)];
   for (ReadyStep& ready : thread.bands[b]) {
     const StepTimer timer(profiling_, ready.run_seconds);
@@ -74,7 +74,7 @@ void Executor::run_tile(int t, size_t b, const backend::StepInfo& step, const Ti
   }
 }
 
-void Executor::poll_exchanges(std::chrono::microseconds after) {
+void TeamExecutor::poll_exchanges(std::chrono::microseconds after) {
   if (!exchanges_) return;
   const auto now = std::chrono::steady_clock::now();
   if (now - polled_ < after) return;
@@ -82,14 +82,14 @@ void Executor::poll_exchanges(std::chrono::microseconds after) {
   exchanges_->poll();
 }
 
-void Executor::wait_before(int t, const PlanBand& band) {
+void TeamExecutor::wait_before(int t, const PlanBand& band) {
   if (band.waits.empty()) return;
   if (t == 0)
     for (const int e : band.waits) receive(e);
   meet();
 }
 
-void Executor::run_band(int t, size_t b, const backend::StepInfo& info) {
+void TeamExecutor::run_band(int t, size_t b, const backend::StepInfo& info) {
   const PlanBand& band = plan_.bands[b];
   const backend::StepInfo step = info_of(info, band);
   const Share share = share_of(band.samples, t, plan_.options.threads);
@@ -112,7 +112,7 @@ void Executor::run_band(int t, size_t b, const backend::StepInfo& info) {
     run_tiles(false);
 }
 
-void Executor::finish_band(int t, size_t b, const backend::StepInfo& info) {
+void TeamExecutor::finish_band(int t, size_t b, const backend::StepInfo& info) {
   const backend::StepInfo step = info_of(info, plan_.bands[b]);
   const int team = plan_.options.threads;
   Thread& thread = *threads_[static_cast<size_t>(t)];
@@ -147,18 +147,18 @@ void Executor::finish_band(int t, size_t b, const backend::StepInfo& info) {
   }
 }
 
-void Executor::meet() {
+void TeamExecutor::meet() {
   if (exchanges_)
     barrier_.wait([this] { exchanges_->help(); });
   else
     barrier_.wait();
 }
 
-void Executor::run_thread(int t, const backend::StepInfo& step, size_t first, size_t last) {
+void TeamExecutor::run_thread(int t, const backend::StepInfo& step, size_t first, size_t last) {
   for (size_t b = first; b < last; ++b) {
     const PlanBand& band = plan_.bands[b];
     for (const int stage : band.stages)
-      if (is_pending(stage)) run_stage(t, stage);
+      if (pending_.contains(stage)) run_stage(t, stage);
     run_band(t, b, step);
     if (band.reduces) {
       meet();
@@ -171,13 +171,13 @@ void Executor::run_thread(int t, const backend::StepInfo& step, size_t first, si
   }
 }
 
-void Executor::pack() {
+void TeamExecutor::pack() {
   parallel([this](int t) {
     for (ReadyStep& ready : threads_[static_cast<size_t>(t)]->packs) run_whole(ready, t, {});
   });
 }
 
-void Executor::begin() {
+void TeamExecutor::begin() {
   const bool waits =
       !plan_.waits_at_end.empty() ||
       std::ranges::any_of(plan_.bands, [](const PlanBand& band) { return !band.waits.empty(); });
@@ -185,20 +185,14 @@ void Executor::begin() {
   for (const int e : plan_.begins) exchanges_->start(e);
 }
 
-void Executor::run_bands(const backend::StepInfo& info, size_t first, size_t last) {
+void TeamExecutor::run_bands(const backend::StepInfo& info, size_t first, size_t last) {
   backend::StepInfo step = info;
   step.batch = plan_.batch;
   parallel([&](int t) { run_thread(t, step, first, last); });
 }
 
-void Executor::end() {
+void TeamExecutor::end() {
   for (const int e : plan_.waits_at_end) receive(e);
-}
-
-void Executor::run(const backend::StepInfo& info) {
-  begin();
-  run_bands(info, 0, plan_.bands.size());
-  end();
 }
 
 }  // namespace tutti::plan

@@ -1,4 +1,4 @@
-#include "tutti/plan/barrier.h"
+#include "tutti/plan/run/barrier.h"
 
 #include <gtest/gtest.h>
 

@@ -1,19 +1,20 @@
-#include "tutti/plan/executor.h"
+#include "tutti/plan/run/team_executor.h"
 
 #include <algorithm>
 #include <map>
 
-#include "tutti/plan/executor_team.h"
 #include "tutti/plan/memory.h"
+#include "tutti/plan/run/chosen_kernel.h"
+#include "tutti/plan/run/team.h"
 
 namespace tutti::plan {
 
-Executor::Executor(const Plan& plan, const backend::Backend& backend, int arenas)
-    : plan_(plan), packed_(plan.packed_bytes),
+TeamExecutor::TeamExecutor(const Plan& plan, const backend::Backend& backend, int arenas)
+    : Executor(plan), packed_(plan.packed_bytes),
       scalars_(kAlignment * (plan.graph.with_role(graph::Role::scalar).size() + 1)),
       bases_(static_cast<size_t>(plan.base_of_sum(plan.buckets.size()))),
-      barrier_(plan.options.threads), sharing_(std::make_unique<Sharing>(*this)),
-      pending_(plan.stages.size(), 0), ranges_(plan.buckets.size()) {
+      barrier_(plan.options.threads), sharing_(std::make_unique<Sharing>(*this)), pending_(plan),
+      ranges_(plan.buckets.size()) {
   for (int a = 0; a < arenas; ++a) arenas_.emplace_back(plan.arena_bytes);
   use_arena(0);
   bases_[kPacked] = packed_.data();
@@ -23,22 +24,9 @@ Executor::Executor(const Plan& plan, const backend::Backend& backend, int arenas
   parallel([](int) {});  // an error about the team's size is thrown here, before the work
 }
 
-Executor::~Executor() = default;
+TeamExecutor::~TeamExecutor() = default;
 
 namespace {
-
-backend::KernelCandidate chosen_for(const backend::Backend& backend, const Step& step,
-                                    int64_t samples) {
-  const std::vector<backend::KernelCandidate> candidates =
-      backend.candidates(with_samples(step, samples));
-  const auto at = std::ranges::find_if(
-      candidates, [&](const auto& c) { return c.refusal.empty() && c.name == step.kernel; });
-  if (at == candidates.end())
-    throw DeviceError(
-        fmt::format("layer '{}': kernel '{}' was chosen, but refuses a tile of {} samples",
-                    step.name, step.kernel, samples));
-  return *at;
-}
 
 /// Lists the sizes of the tiles into which a thread's share of the batch is cut for a band.
 std::vector<int64_t> tile_sizes(const PlanBand& band, int64_t share) {
@@ -55,7 +43,7 @@ std::vector<int64_t> tile_sizes(const PlanBand& band, int64_t share) {
 }  // namespace
 
 /// The kernel of one step, described once for each size of tile, however many threads use it.
-struct Executor::Chosen {
+struct TeamExecutor::Chosen {
   const backend::Backend& backend;
   const Step& step;
   std::map<int64_t, backend::KernelCandidate> by_size;
@@ -68,14 +56,14 @@ struct Executor::Chosen {
 };
 
 /// Bytes that one thread needs at a time.
-struct Executor::Needs {
+struct TeamExecutor::Needs {
   size_t workspace = 0;
   size_t band_states = 0;  // in the band that is being prepared
   size_t states = 0;       // in the largest band
 };
 
-Executor::ReadyStep Executor::make_ready(Chosen& chosen, bool first_thread,
-                                         const std::vector<int64_t>& sizes, Needs& needs) {
+TeamExecutor::ReadyStep TeamExecutor::make_ready(Chosen& chosen, bool first_thread,
+                                                 const std::vector<int64_t>& sizes, Needs& needs) {
   ReadyStep made;
   made.step = &chosen.step;
   made.in.resize(chosen.step.in.size());
@@ -92,7 +80,7 @@ Executor::ReadyStep Executor::make_ready(Chosen& chosen, bool first_thread,
   return made;
 }
 
-void Executor::build_steps(const backend::Backend& backend) {
+void TeamExecutor::build_steps(const backend::Backend& backend) {
   const auto team = static_cast<size_t>(plan_.options.threads);
   for (size_t t = 0; t < team; ++t) {
     threads_.push_back(std::make_unique<Thread>());
@@ -132,7 +120,7 @@ void Executor::build_steps(const backend::Backend& backend) {
   }
 }
 
-void Executor::bind(const ReplicaState& replica) {
+void TeamExecutor::bind(const ReplicaState& replica) {
   const auto bind_base = [&](Base base, void* memory) {
     if (memory) bases_[static_cast<size_t>(base)] = static_cast<std::byte*>(memory);
   };
@@ -143,33 +131,31 @@ void Executor::bind(const ReplicaState& replica) {
   bind_base(kGradients, replica.gradients);
 }
 
-void Executor::use_arena(int arena) {
+void TeamExecutor::use_arena(int arena) {
   CHECK(arena >= 0 && arena < arenas(), "arena {} of {}", arena, arenas());
   arena_in_use_ = arena;
   bases_[kArena] = arenas_[static_cast<size_t>(arena)].data();
 }
 
-void Executor::bind_input(graph::Value input, const void* data) {
-  const auto at = std::ranges::find(plan_.inputs, input);
-  CHECK(at != plan_.inputs.end(), "value {} is not an input", input.id);
+void TeamExecutor::bind_input(graph::Value input, const void* data) {
   // Kernels never write inputs; the argument lists are untyped.
-  bases_[static_cast<size_t>(plan_.base_of_input(static_cast<size_t>(at - plan_.inputs.begin())))] =
+  bases_[static_cast<size_t>(plan_.base_of_input(index_of_input(plan_, input)))] =
       static_cast<std::byte*>(const_cast<void*>(data));
 }
 
-void Executor::set_scalar(graph::Value scalar, float value) {
-  CHECK(std::ranges::none_of(pending_, [](char pending) { return pending != 0; }),
-        "'{}' is set before the update that reads it is over", plan_.graph[scalar].name);
+void TeamExecutor::set_scalar(graph::Value scalar, float value) {
+  CHECK(!pending_.any(), "'{}' is set before the update that reads it is over",
+        plan_.graph[scalar].name);
   *reinterpret_cast<float*>(scalars_.data() + plan_.place(scalar).offset) = value;
 }
 
-const void* Executor::result(graph::Value v) const {
+const void* TeamExecutor::result(graph::Value v) {
   const Place place = plan_.place(v);
-  CHECK(place.base == kArena, "'{}' is not stored", plan_.graph[v].name);
+  CHECK(is_stored(plan_, place), "'{}' is not stored", plan_.graph[v].name);
   return address(place);
 }
 
-size_t Executor::memory_bytes() const {
+size_t TeamExecutor::memory_bytes() const {
   size_t bytes = packed_.bytes();
   for (const device::Buffer& arena : arenas_) bytes += arena.bytes();
   for (const auto& thread : threads_)
@@ -177,12 +163,12 @@ size_t Executor::memory_bytes() const {
   return bytes;
 }
 
-void Executor::set_profiling(bool on) {
+void TeamExecutor::set_profiling(bool on) {
   profiling_ = on;
   take_timings();
 }
 
-void Executor::set_spans(trace::Spans* spans) {
+void TeamExecutor::set_spans(trace::Spans* spans) {
   spans_ = spans;
   if (!spans) return;
   waiting_ = spans->name("wait for other ranks");
@@ -198,7 +184,7 @@ void Executor::set_spans(trace::Spans* spans) {
   }
 }
 
-std::vector<Executor::Timing> Executor::take_timings() {
+std::vector<Executor::Timing> TeamExecutor::take_timings() {
   std::vector<Timing> timings;
   Thread& thread = *threads_.front();
   const auto take = [&](ReadyStep& ready) {

@@ -40,7 +40,7 @@ struct CheckpointSection {
          "What a rank may hold of a copy of its state, which is written while training goes on; "
          "training stands still until all of the state is in it or written. 0: as much as the "
          "state takes, at most a quarter of the node's free memory for each of its ranks, or, with "
-         "plan.memory, what that leaves")
+         "plan.memory on a CPU, what that leaves")
         .unit("bytes")
         .at_least(0)
         .no_matter();

@@ -11,8 +11,10 @@ namespace tutti::config {
 
 struct PlanSection {
   ActivationLayout layout = ActivationLayout::automatic;
-  int64_t slabs = 0;   ///< 0: chosen
-  int64_t memory = 0;  ///< bytes a rank; 0: no limit
+  int64_t slabs = 0;       ///< 0: chosen
+  int64_t tile_bytes = 0;  ///< 0: the size of a core's own cache
+  int64_t memory = 0;      ///< bytes a rank; 0: no limit
+  bool host_kernels = false;
   bool measure = true;
   double bf16_error = 2;
   std::string tuning = "auto";  ///< "auto": a file in the user's cache folder; "off"; else its path
@@ -29,6 +31,22 @@ struct PlanSection {
           "Slabs of rows that a sample is cut into where a layer's rows allow it, so that threads "
           "share it and its tiles fit the cache. 0: as many as large samples ask for; 1: none")
         .between(0, 65536);
+    t.key(&S::tile_bytes, "tile_bytes",
+          "Working set of a tile: the samples that a thread takes through a group of layers at a "
+          "time, at least one. Sums over the batch are taken in this order. 0: the size of the "
+          "core's own cache, or of a group's weights")
+        .unit("bytes")
+        .at_least(0)
+        .only_with("run.device", {"cpu"});
+    t.key(
+         &S::host_kernels, "host_kernels",
+         "Let the processor compute what the device has no kernel for, with copies to it and back. "
+         "false: such a run is refused, but not on the emulated device. true there: the "
+         "processor's kernels compute all, to the bits of the CPU with one thread and whole tiles, "
+         "where both have the same layout and kernels: plan.layout = last, plan.slabs = 1, "
+         "plan.measure = false")
+        .may_change()
+        .only_with("run.device", {"cuda", "emulated"});
     t.key(&S::memory, "memory",
           "What a rank may hold while it trains: weights, gradients, optimizer state, activations, "
           "the threads' scratch and the evaluation's activations; not the program, nor batches and "
@@ -38,9 +56,10 @@ struct PlanSection {
         .unit("bytes")
         .at_least(0)
         .may_change();
-    t.key(&S::measure, "measure",
-          "Choose among kernels and layouts by running them; false: the first that accepts, the "
-          "same in every run and a faster start")
+    t.key(
+         &S::measure, "measure",
+         "Choose among kernels and layouts by running them; false, and on a device: the first that "
+         "accepts, the same in every run and a faster start")
         .may_change();
     t.key(
          &S::bf16_error, "bf16_error",
@@ -56,7 +75,7 @@ struct PlanSection {
         .path(PathKind::written)
         .may_change()
         .may_differ()
-        .only_with("plan.measure", {"true"}, {"plan.layout", "plan.choices_from"});
+        .only_with("plan.measure", {"true"}, {"plan.layout", "plan.choices_from", "run.device"});
     t.key(&S::choices_from, "choices_from",
           "A checkpoint, or a folder of them, of which the newest counts: take the kernels and "
           "layouts that the run chose which wrote it, and so get the same bits again. Empty: "

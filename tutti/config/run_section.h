@@ -26,6 +26,7 @@ struct RunSection {
   bool noise_layers = false;
   std::vector<std::string> slow{};  ///< "RANK:FACTOR": ranks that wait in every step
   double slow_sigma = 0;            ///< spread of random waits of all ranks; 0: off
+  DeviceKind device = DeviceKind::cpu;
   Precision precision = Precision::fp32;
   log::Level log_level = log::Level::info;
   bool profile = false;
@@ -97,6 +98,12 @@ struct RunSection {
           "this standard deviation, is above 0. A function of the seed. 0: off")
         .between(0, 2)
         .may_change();
+    t.key(
+         &S::device, "device",
+         "What computes: the processor; an NVIDIA GPU, the first that CUDA_VISIBLE_DEVICES leaves; "
+         "or a GPU that is emulated, slowly, to try what a real one would do. A device has one "
+         "rank, whose replicas meet in every step. A checkpoint goes on on any of them")
+        .may_change();
     t.key(&S::precision, "precision",
           "Compute and storage type; bf16 keeps fp32 master weights, sums and statistics");
     t.key(&S::threads, "threads",
@@ -109,7 +116,8 @@ struct RunSection {
         .between(0, 1 << 24);
     t.key(&S::log_level, "log_level", "What the log shows").no_matter().may_differ();
     t.key(&S::profile, "profile",
-          "Also write a trace of every step for chrome://tracing or Perfetto")
+          "Also write a trace of every step for chrome://tracing or Perfetto. On a device it "
+          "shows when work is handed to it, not when it is done")
         .no_matter();
   }
 };

@@ -18,7 +18,8 @@ class StepBench {
             const backend::Backend& backend, const split::PartGrid& grid,
             comm::Communicator& communicator);
 
-  /// Runs one step and returns the seconds it took on this rank. Collective.
+  /// Runs one step and returns the seconds it took on this rank, on a device until its end.
+  /// Collective.
   double step();
 
   int replicas() const { return grid_.groups(); }
@@ -41,6 +42,7 @@ class StepBench {
  private:
   static constexpr int kStepsCompared = 1024;
   const split::PartGrid grid_;
+  const bool on_device_;
   train::TrainingStep step_;
   std::vector<device::Buffer> tensors_;
   std::vector<void*> batch_;

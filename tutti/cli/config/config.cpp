@@ -31,10 +31,10 @@ namespace {
 
 constexpr std::string_view kPrefix = "TUTTI_";
 
-/// Variables with the prefix that are not keys: --ranks is a flag of its own, and the launched
-/// ranks receive in a variable where to report.
+/// Variables with the prefix that are not keys: --ranks is a flag of its own, the launched ranks
+/// receive in a variable where to report, and no result depends on the emulated device's seed.
 const std::vector<std::string> kOtherVariables = {"TUTTI_RANKS", "TUTTI_CACHE_DIR",
-                                                  kRankTableVariable};
+                                                  kRankTableVariable, kEmulatedSeedVariable};
 
 /// Pairs of keys that set the same thing in two ways: giving one in a stronger source withdraws the
 /// other.
@@ -209,12 +209,19 @@ std::vector<Assignment> read_environment(
 
   std::vector<std::string> names = kOtherVariables;
   for (const auto& [variable, key] : known) names.push_back(variable);
-  for (const auto& [name, text] : variables)
-    if (std::ranges::find(names, name) == names.end())
-      warnings.push_back(
-          fmt::format("the environment variable {} means nothing{}", name,
-                      no_gpu(name).empty() ? did_you_mean(name, names) : ": " + no_gpu(name)));
+  for (const auto& [name, text] : variables) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    const std::string gpu = about_gpus(name);
+    warnings.push_back(fmt::format("the environment variable {} means nothing{}", name,
+                                   gpu.empty() ? did_you_mean(name, names) : ": " + gpu));
+  }
   return found;
+}
+
+/// Returns what to write instead of a refused word, if that is known; else "".
+std::string about_value(const Assignment& assignment) {
+  const auto* word = std::get_if<std::string>(&assignment.value);
+  return word ? about_word(assignment.row->choices, *word) : "";
 }
 
 void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved, Mistakes& mistakes) {
@@ -236,8 +243,8 @@ void apply(const std::vector<Assignment>& source, ResolvedConfig& resolved, Mist
     try {
       assignment.row->set(resolved.config, assignment.value);
     } catch (const ConfigError& error) {
-      mistakes.add(assignment.at,
-                   fmt::format("{}: {} {}", assignment.where, assignment.row->name, error.what()));
+      mistakes.add(assignment.at, fmt::format("{}: {} {}{}", assignment.where, assignment.row->name,
+                                              error.what(), about_value(assignment)));
     }
     resolved.origins[assignment.row->name] = assignment.where;
     if (assignment.row->path != config::PathKind::none)
@@ -331,28 +338,19 @@ std::vector<std::string> ResolvedConfig::warnings_of_training() const {
 }
 
 const std::vector<ConfigAlias>& config_aliases() {
-  static const std::vector<ConfigAlias> aliases = {{"data-dir", "data.dir"},
-                                                   {"output-dir", "run.output_dir"},
-                                                   {"batch-size", "batch.local"},
-                                                   {"global-batch-size", "batch.global"},
-                                                   {"epochs", "run.epochs"},
-                                                   {"max-steps", "run.max_steps"},
-                                                   {"lr", "optimizer.lr"},
-                                                   {"seed", "run.seed"},
-                                                   {"precision", "run.precision"},
-                                                   {"target", "run.target"},
-                                                   {"threads", "run.threads"},
-                                                   {"replicas", "run.replicas"},
-                                                   {"spatial", "parallel.spatial"},
-                                                   {"tensor", "parallel.tensor"},
-                                                   {"sync", "sync.scheme"},
-                                                   {"machine", "replay.machine"},
-                                                   {"resume", "checkpoint.resume"},
-                                                   {"profile", "run.profile"},
-                                                   {"check-collectives", "comm.check"},
-                                                   {"slow", "run.slow"},
-                                                   {"slow-sigma", "run.slow_sigma"},
-                                                   {"log-level", "run.log_level"}};
+  static const std::vector<ConfigAlias> aliases = {
+      {"data-dir", "data.dir"},       {"output-dir", "run.output_dir"},
+      {"batch-size", "batch.local"},  {"global-batch-size", "batch.global"},
+      {"epochs", "run.epochs"},       {"max-steps", "run.max_steps"},
+      {"lr", "optimizer.lr"},         {"seed", "run.seed"},
+      {"precision", "run.precision"}, {"device", "run.device"},
+      {"target", "run.target"},       {"threads", "run.threads"},
+      {"replicas", "run.replicas"},   {"spatial", "parallel.spatial"},
+      {"tensor", "parallel.tensor"},  {"sync", "sync.scheme"},
+      {"machine", "replay.machine"},  {"resume", "checkpoint.resume"},
+      {"profile", "run.profile"},     {"check-collectives", "comm.check"},
+      {"slow", "run.slow"},           {"slow-sigma", "run.slow_sigma"},
+      {"log-level", "run.log_level"}};
   return aliases;
 }
 

@@ -17,6 +17,9 @@ namespace tutti::cli {
 /// The variable that tells ranks where to report (RankTable).
 inline constexpr const char* kRankTableVariable = "TUTTI_RANK_TABLE";
 
+/// The variable that chooses the order in which the emulated device works (job/compute_backend.h).
+inline constexpr const char* kEmulatedSeedVariable = "TUTTI_EMULATED_SEED";
+
 /// One value given as text outside a file. `text` is TOML, except that strings need no quotes and
 /// lists no brackets.
 struct Setting {

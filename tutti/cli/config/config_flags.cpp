@@ -46,6 +46,19 @@ Flag short_flag(const ConfigAlias& alias, std::string& text) {
   return flag;
 }
 
+const char* const kDeviceKey = "run.device";
+const Setting kGpu{kDeviceKey, "cuda", "--gpu"};
+
+/// Returns --gpu, which stands for --device cuda.
+Flag gpu_flag(bool& gpu, const std::string& group) {
+  return {.names = kGpu.where,
+          .help = "Compute on an NVIDIA GPU, as --device cuda",
+          .bind = &gpu,
+          .group = group,
+          .key = kDeviceKey,
+          .excludes = {"--device"}};
+}
+
 }  // namespace
 
 Flag ConfigFlags::file_argument(const std::string& verb, bool required) {
@@ -70,6 +83,7 @@ std::vector<Flag> ConfigFlags::flags(const std::vector<std::string_view>& short_
     found.push_back(short_flag(alias, values_[alias.flag]));
     if (alias.flag == "profile") found.back().bind = &profile_;
     if (alias.flag == "check-collectives") found.back().bind = &check_;
+    if (alias.key == kDeviceKey) found.push_back(gpu_flag(gpu_, kGroup));
     if (alias.flag == "slow") {
       found.back().value = "RANK:FACTOR";
       found.back().help += "; may be repeated";
@@ -110,6 +124,7 @@ std::vector<Setting> ConfigFlags::settings() const {
   if (verbose_ > 0) found.push_back({"run.log_level", verbose_ > 1 ? "trace" : "debug", "-v"});
   if (profile_) found.push_back({"run.profile", "true", "--profile"});
   if (check_) found.push_back({"comm.check", "true", "--check-collectives"});
+  if (gpu_) found.push_back(kGpu);
   if (!slow_.empty()) found.push_back({"run.slow", config::to_toml(slow_), "--slow"});
   for (const ConfigAlias& alias : config_aliases())
     if (const auto value = values_.find(alias.flag); value != values_.end() && value->second != "")
@@ -130,6 +145,19 @@ std::vector<Setting> ConfigFlags::settings() const {
     found.push_back({key, set.substr(equals + 1), where});
   }
   return found;
+}
+
+std::vector<Flag> DeviceFlags::flags() {
+  Flag device = short_flag({"device", kDeviceKey}, device_);
+  device.group.clear();
+  device.variable = variable_name("device");
+  return {device, gpu_flag(gpu_, "")};
+}
+
+std::vector<Setting> DeviceFlags::settings() const {
+  if (gpu_) return {kGpu};
+  if (device_.empty()) return {};
+  return {{kDeviceKey, device_, "--device"}};
 }
 
 Flag ranks_flag(int& ranks) {

@@ -19,7 +19,7 @@ class ConfigFlags {
   Flag file_argument(const std::string& verb, bool required);
 
   /// Returns --set, -v, -q, --log-level and, of the short flags (config_aliases()), those that mean
-  /// something to the verb: "epochs", "lr".
+  /// something to the verb: "epochs", "lr". With "device" comes --gpu, which people type for it.
   std::vector<Flag> flags(const std::vector<std::string_view>& short_flags);
 
   /// Returns the same with all short flags, for train and for verbs that show or plan a run, so
@@ -44,8 +44,21 @@ class ConfigFlags {
   std::string file_;
   std::vector<std::string> sets_, slow_;
   std::map<std::string, std::string> values_;  ///< short flag -> text
-  bool profile_ = false, check_ = false, quiet_ = false;
+  bool profile_ = false, check_ = false, quiet_ = false, gpu_ = false;
   int verbose_ = 0;
+};
+
+/// The flags --device and --gpu, for verbs that take no other flags of a configuration. Must not
+/// move while the flags live, which are bound to it.
+class DeviceFlags {
+ public:
+  std::vector<Flag> flags();
+  /// Returns the setting that is given; without flags, none.
+  std::vector<Setting> settings() const;
+
+ private:
+  std::string device_;
+  bool gpu_ = false;
 };
 
 /// Returns --ranks (also TUTTI_RANKS) for verbs that start ranks; pass the value to

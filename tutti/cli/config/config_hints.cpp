@@ -69,7 +69,7 @@ std::string unknown_key(std::string_view name) {
   const auto former = std::ranges::find(kFormerKeys, name, &FormerKey::name);
   if (former != std::end(kFormerKeys))
     return fmt::format("unknown key '{}': it is '{}' now, {}", name, former->now, former->values);
-  if (const std::string gpu = no_gpu(name); !gpu.empty())
+  if (const std::string gpu = about_gpus(name); !gpu.empty())
     return fmt::format("unknown key '{}': {}", name, gpu);
   std::vector<std::string> names = {"include"};
   for (const config::ConfigKey& row : config::config_keys()) names.push_back(row.name);

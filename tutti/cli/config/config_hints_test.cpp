@@ -50,21 +50,41 @@ TEST(UnknownKeys, WhatIsInThePlaceOfFormerOnesIsThere) {
   }
 }
 
-TEST(UnknownKeys, BenchStepSuggestsAsTheOthersDo) {
-  const auto refused = [](const std::string& set) {
-    return refusal([&] {
+/// The verb that times operations of the CPU says which one knows devices.
+TEST(ForeignFlags, BenchOpsLeadsToBenchStepForDevices) {
+  for (const char* flag : {"--gpu", "--device"})
+    EXPECT_TRUE(throws<ConfigError>({"not one of tutti bench ops", "tutti bench step --gpu"}, [&] {
       const std::vector<Verb> verbs = all_verbs();
-      const Request request =
-          find_verb(verbs, {"bench", "step", "--model", "mlp", "--batch", "1", "--set", set});
-      parse_arguments(request);
-      request.verb->run();
-    });
-  };
+      parse_arguments(find_verb(verbs, {"bench", "ops", flag}));
+    }));
+}
+
+/// Returns why `tutti bench step` refuses these flags.
+std::string refusal_of_bench(const std::vector<std::string>& flags) {
+  return refusal([&] {
+    const std::vector<Verb> verbs = all_verbs();
+    std::vector<std::string> words = {"bench", "step", "--model", "mlp", "--batch", "1"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const Request request = find_verb(verbs, words);
+    parse_arguments(request);
+    request.verb->run();
+  });
+}
+
+TEST(UnknownKeys, BenchStepSuggestsAsTheOthersDo) {
+  const auto refused = [](const std::string& set) { return refusal_of_bench({"--set", set}); };
   EXPECT_EQ(refused("plan.bf16_eror=2"),
             "--set plan.bf16_eror: unknown key 'plan.bf16_eror', did you mean 'plan.bf16_error'?");
   EXPECT_EQ(refused("optimizer.lr=1"),
             "--set optimizer.lr=1: write it as --set comm.KEY=VALUE, or plan.memory or "
-            "plan.bf16_error");
+            "plan.bf16_error or plan.host_kernels");
+}
+
+TEST(IdleFlags, BenchStepRefusesThoseOfOtherDevices) {
+  EXPECT_TRUE(has_text(refusal_of_bench({"--set", "plan.host_kernels=true"}),
+                       "plan.host_kernels has no effect"));
+  EXPECT_TRUE(has_text(refusal_of_bench({"--device", "emulated", "--tile-bytes", "4096"}),
+                       "--tile-bytes has no effect"));
 }
 
 }  // namespace

@@ -332,6 +332,47 @@ TEST(ConfigFlagsTwice, AFlagAndSetOfTheSameKeyContradictEachOther) {
   EXPECT_EQ(mixed.back().where, "--set optimizer.lr");
 }
 
+/// Returns what the words set, for a verb with these flags.
+template <class Flags>
+std::vector<Setting> given_by(const Flags& given, std::vector<Flag> flags,
+                              const std::vector<std::string>& words) {
+  const std::vector<Verb> verbs = {
+      {.name = "train", .summary = "Train", .flags = std::move(flags)}};
+  parse_arguments(find_verb(verbs, words));
+  return given.settings();
+}
+
+TEST(ConfigFlagsDevice, GpuStandsForDeviceCuda) {
+  const auto of_key = [](const std::vector<std::string>& words) {
+    ConfigFlags flags;
+    return given_by(flags, flags.flags({"device"}), words);
+  };
+  const auto alone = [](const std::vector<std::string>& words) {
+    DeviceFlags flags;
+    return given_by(flags, flags.flags(), words);
+  };
+  for (const auto& settings :
+       {of_key({"train", "--gpu"}), alone({"train", "--gpu"}),
+        of_key({"train", "--device", "cuda"}), alone({"train", "--device", "cuda"})}) {
+    ASSERT_EQ(settings.size(), 1u);
+    EXPECT_EQ(settings[0].key, "run.device");
+    EXPECT_EQ(settings[0].text, "cuda");
+    EXPECT_EQ(read_config({.flags = settings}).config.run.device, config::DeviceKind::cuda);
+  }
+  EXPECT_TRUE(of_key({"train"}).empty());
+  EXPECT_TRUE(alone({"train"}).empty());
+  for (const auto& both : {std::vector<std::string>{"train", "--gpu", "--device", "cpu"},
+                           std::vector<std::string>{"train", "--device", "cpu", "--gpu"}}) {
+    const char* const contradict = "--gpu and --device contradict each other";
+    EXPECT_TRUE(throws<ConfigError>({contradict}, [&] { of_key(both); }));
+    EXPECT_TRUE(throws<ConfigError>({contradict}, [&] { alone(both); }));
+  }
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              of_key({"train", "--gpu", "--set", "run.device=cpu"});
+            }),
+            "--gpu and --set run.device set the same key: give one");
+}
+
 TEST_F(ConfigFiles, VariablesOfOneKeyAreNamedAndNothingIsAComment) {
   const ConfigSources two{.environment = {{"TUTTI_SEED", "4"}, {"TUTTI_RUN_SEED", "3"}}};
   EXPECT_EQ(read_config(two).config.run.seed, 3);

@@ -96,7 +96,7 @@ class Reader {
         throw ConfigError(fmt::format("the flag '{}' is not one of {}: {}", name, request_.command,
                                       foreign.hint));
     const auto theirs = verbs_with(*request_.verbs, name, "tutti");
-    if (const std::string gpu = no_gpu(name); !gpu.empty() && theirs.empty())
+    if (const std::string gpu = about_gpus(name); !gpu.empty() && theirs.empty())
       throw ConfigError(fmt::format("the flag '{}' is unknown: {}.", name, gpu));
     std::vector<std::string> known = {"--help"};
     for (const Flag& flag : verb_.flags) known.push_back(long_name(flag));

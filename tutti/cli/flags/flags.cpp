@@ -10,6 +10,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/base/spelling.h"
+#include "tutti/cli/flags/suggest.h"
 #include "tutti/config/config.h"
 #include "tutti/data/open/catalog.h"
 #include "tutti/models/registry.h"
@@ -142,7 +143,8 @@ std::vector<std::string> known_values(const Flag& flag) {
 
 void store(const Flag& flag, const std::string& text, const std::string& who) {
   if (!flag.choices.empty() && std::ranges::find(flag.choices, text) == flag.choices.end())
-    throw ConfigError(who + " " + must_be_one_of(flag.choices, text));
+    throw ConfigError(who + " " + must_be_one_of(flag.choices, text) +
+                      about_word(flag.choices, text));
   std::visit(Storing{flag, text, who}, flag.bind);
 }
 

@@ -139,6 +139,16 @@ TEST(Help, OnlyFlagsThatMeanSomething) {
   });
 }
 
+TEST(Help, VerbsThatComputeTakeADevice) {
+  const auto verbs = all_verbs();
+  for (const char* command : {"train", "replay", "study", "config", "plan", "advise", "eval",
+                              "infer", "generate", "translate", "model show", "bench step"}) {
+    const Request request = find_verb(verbs, words_of(std::string("tutti ") + command));
+    for (const char* name : {"--device", "--gpu"})
+      EXPECT_NE(find_flag(*request.verb, name), nullptr) << command << " " << name;
+  }
+}
+
 TEST(Help, VerbsThatPrintFactsPrintJson) {
   const auto verbs = all_verbs();
   for (const char* command : {"train", "infer", "data stats", "data inspect", "eval", "study",

@@ -43,6 +43,9 @@ constexpr Entry kEnvironment[] = {
      "The folder for measurements of this machine. Otherwise $XDG_CACHE_HOME/tutti or "
      "~/.cache/tutti"},
     {"OMP_NUM_THREADS", "The compute threads of a rank where run.threads is 0"},
+    {"CUDA_VISIBLE_DEVICES", "The GPUs that run.device = cuda sees, and takes the first of"},
+    {"TUTTI_EMULATED_SEED",
+     "Another order of work on the emulated device, which must not change results. By default 1"},
     {"COLUMNS", "The width of help texts"},
     {"NO_COLOR", "Where it is set, nothing is coloured"},
 };

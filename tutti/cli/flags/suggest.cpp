@@ -110,7 +110,7 @@ std::string verb_elsewhere(std::string_view verb) {
   return "";
 }
 
-std::string no_gpu(std::string_view name) {
+std::string about_gpus(std::string_view name) {
   constexpr std::array<std::string_view, 16> kWords = {
       "gpu",  "gpus", "ngpu", "ngpus",       "device",       "devices", "cuda", "nvidia",
       "rocm", "hip",  "amd",  "accelerator", "accelerators", "xpu",     "tpu",  "mps"};
@@ -121,10 +121,24 @@ std::string no_gpu(std::string_view name) {
       continue;
     }
     if (std::ranges::find(kWords, word) != kWords.end())
-      return "this version computes on the CPU and has no GPU part: leave it out; --ranks and "
-             "--threads of 'tutti train' say how many processes and threads compute";
+      return "a run computes on the CPU or, with run.device = \"cuda\" (--gpu), on one NVIDIA GPU: "
+             "the first that CUDA_VISIBLE_DEVICES leaves";
     word.clear();
   }
+  return "";
+}
+
+std::string about_word(const std::vector<std::string>& choices, std::string_view word) {
+  const auto offered = [&](std::string_view choice) {
+    return std::ranges::find(choices, choice) != choices.end();
+  };
+  if (offered(word)) return "";
+  if (offered("cuda") && word.starts_with("cuda:"))
+    return ": write cuda, and choose among several by CUDA_VISIBLE_DEVICES";
+  if (offered("cuda") && !about_gpus(word).empty()) return tutti::did_you_mean("cuda");
+  if (offered("fp32") && word == "tf32")
+    return ": tf32 comes with the libraries' kernels, which this version does not use yet; fp32 is "
+           "IEEE single precision on every device";
   return "";
 }
 

@@ -18,8 +18,12 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 /// Tells how this program does the work of another program's verb: ": ...."; else "".
 std::string verb_elsewhere(std::string_view verb);
 
-/// Where a word of `name` asks for a GPU ("--gpus", "run.device", "TUTTI_CUDA"), returns what is
-/// available instead and what to do; else "".
-std::string no_gpu(std::string_view name);
+/// Where a word of `name` asks for a GPU ("--gpus", "run.gpu", "TUTTI_CUDA"), returns how a run
+/// gets one; else "".
+std::string about_gpus(std::string_view name);
+
+/// Returns what to write instead of a word that is none of `choices` but that people expect among
+/// them ("gpu" for run.device): ", did you mean ..." or ": ..."; else "".
+std::string about_word(const std::vector<std::string>& choices, std::string_view word);
 
 }  // namespace tutti::cli

@@ -5,6 +5,7 @@
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"
 #include "tutti/cli/command_line.h"
+#include "tutti/cli/config/config.h"
 #include "tutti/config/config.h"
 
 namespace tutti::cli {
@@ -31,22 +32,50 @@ TEST(Nearest, KnowsTheWordsOfOtherFrameworks) {
   EXPECT_EQ(nearest("--num-workers", flags), "");
 }
 
-TEST(NoGpu, IsSaidOfFlagsKeysAndVariablesAlike) {
-  for (const char* name : {"--gpu", "--gpus", "--num-gpus", "--use_cuda", "--device", "run.device",
-                           "model.gpus", "TUTTI_DEVICE", "--accelerator"})
-    EXPECT_TRUE(has_text(no_gpu(name), "computes on the CPU and has no GPU part")) << name;
-  EXPECT_EQ(no_gpu("--devise"), "");
-  // None of our keys is taken for such a word.
-  for (const config::ConfigKey& row : config::config_keys())
-    EXPECT_EQ(no_gpu(row.name), "") << row.name;
+TEST(AboutGpus, IsSaidOfFlagsKeysAndVariablesAlike) {
+  for (const char* name : {"--gpus", "--num-gpus", "--use_cuda", "run.gpu", "model.gpus",
+                           "TUTTI_GPU", "--accelerator"})
+    EXPECT_TRUE(has_text(about_gpus(name), "run.device = \"cuda\" (--gpu)")) << name;
+  EXPECT_EQ(about_gpus("--devise"), "");
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"train", "run.toml", "--gpus", "4"},
-        {"eval", "run.toml", "--device=cuda"},
-        {"bench", "ops", "--gpu"},
-        {"config", "--set", "run.device=cpu"},
-        {"config", "--run.device=cuda"}})
-    EXPECT_TRUE(
-        throws<ConfigError>({"no GPU part: leave it out"}, [&] { run_command_line(words); }));
+        {"eval", "run.toml", "--num-gpus=1"},
+        {"config", "--set", "run.gpu=true"},
+        {"config", "--model.gpus=2"}})
+    EXPECT_TRUE(throws<ConfigError>({"on one NVIDIA GPU"}, [&] { run_command_line(words); }));
+}
+
+TEST(AboutWord, LeadsToTheWordThatIsMeant) {
+  const std::vector<std::string> devices = config::find_config_key("run.device")->choices,
+                                 precisions = config::find_config_key("run.precision")->choices;
+  for (const char* word : {"gpu", "GPU", "nvidia"})
+    EXPECT_EQ(about_word(devices, word), ", did you mean 'cuda'?") << word;
+  EXPECT_TRUE(has_text(about_word(devices, "cuda:1"), "CUDA_VISIBLE_DEVICES"));
+  EXPECT_TRUE(has_text(about_word(precisions, "tf32"), "comes with the libraries' kernels"));
+  for (const auto& choices : {devices, precisions}) {
+    EXPECT_EQ(about_word(choices, "zebra"), "");
+    for (const std::string& choice : choices) EXPECT_EQ(about_word(choices, choice), "");
+  }
+  EXPECT_EQ(about_word({"a", "b"}, "gpu"), "");
+}
+
+/// A flag, a key and a variable say the same.
+TEST(AboutWord, StandsInTheRefusal) {
+  const std::string one = "must be one of cpu, cuda, emulated, is \"gpu\", did you mean 'cuda'?";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"train", "run.toml", "--device", "gpu"},
+        {"generate", "runs/mine", "--device=gpu"},
+        {"config", "--set", "run.device=gpu"}})
+    EXPECT_TRUE(throws<ConfigError>({one}, [&] { run_command_line(words); }));
+  EXPECT_TRUE(throws<ConfigError>({one}, [] {
+    (void)read_config({.environment = {{"TUTTI_DEVICE", "gpu"}}});
+  }));
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"train", "run.toml", "--precision", "tf32"},
+        {"bench", "step", "--precision", "tf32"},
+        {"config", "--set", "run.precision=tf32"}})
+    EXPECT_TRUE(throws<ConfigError>({"is \"tf32\": tf32 comes with the libraries' kernels"},
+                                    [&] { run_command_line(words); }));
 }
 
 }  // namespace tutti::cli

@@ -20,7 +20,7 @@ BuildFacts build_facts() {
 }
 
 std::string device_text() {
-  return "CPU (fp32, bf16); this version has no part for GPUs (CUDA, NCCL)";
+  return "CPU (fp32, bf16); NVIDIA GPUs by libtutti_cuda.so, where that was built; emulated";
 }
 
 std::string version_text() {

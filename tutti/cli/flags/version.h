@@ -9,8 +9,8 @@ std::string version_text();
 /// Returns the same for programs.
 std::string version_json();
 
-/// Returns the devices that this version computes on: "CPU (fp32, bf16)" and those it does not
-/// support.
+/// Returns what this version can compute on: "CPU (fp32, bf16); ...". `tutti doctor` looks which
+/// devices are there.
 std::string device_text();
 
 /// Returns "0.1.0 (1a2b3c4)".

@@ -5,6 +5,7 @@
 #include "tutti/base/log.h"
 #include "tutti/cli/infer/import_weights.h"
 #include "tutti/cli/job/launch.h"
+#include "tutti/train/settings/device_settings.h"
 #include "tutti/train/settings/specs.h"
 
 namespace tutti::cli {
@@ -22,6 +23,7 @@ split::PartGrid grid_of(const config::RunConfig& config, const comm::Communicato
 std::optional<int> launch_evaluation(int ranks, const train::FoundWeights& found,
                                      config::RunConfig& config) {
   const comm::Launcher launcher = read_launcher();
+  train::check_device_ranks(config, std::max(ranks, launcher.size));
   log::configure(config.run.log_level, launcher.rank, launcher.size);
   take_threads(found, std::max({ranks, launcher.local_size, 1}), config);
   check_threads_per_core(static_cast<int>(config.run.threads), false, device::read_topology());
@@ -38,7 +40,7 @@ EvaluationRanks::EvaluationRanks(config::RunConfig& config, const train::FoundWe
       grid_(grid_of(config, job_.communicator())) {
   config.run.threads = job_.threads();
   if (const std::string line = threads_line(found, job_.threads());
-      job_.communicator().rank() == 0 && !line.empty())
+      job_.communicator().rank() == 0 && !line.empty() && !train::on_device(config.run))
     log::info("{}", line);
   const comm::Communicator& all = job_.communicator();
   if (!one_group || grid_.groups() == 1) return;

@@ -10,6 +10,8 @@
 #include "tutti/config/run_settings.h"
 #include "tutti/models/registry.h"
 #include "tutti/train/network/table_files.h"
+#include "tutti/train/settings/device_settings.h"
+#include "tutti/train/settings/specs.h"
 
 namespace tutti::cli {
 namespace {
@@ -76,11 +78,15 @@ std::string config_command(const GivenNames& given) {
 
 plan::PlanOptions plan_options_for(const config::RunConfig& config,
                                    const train::FoundWeights& found) {
+  const split::SplitSettings split = train::split_settings(config);
   plan::PlanOptions options;
+  options.threads = split.threads;
+  options.tile_bytes = split.tile_bytes;
   options.layout = to_string(config.plan.layout);
-  options.measure = config.plan.measure;
+  options.measure = train::measures_kernels(config);
   options.most_error = config.plan.bf16_error;
-  options.choices = plan::Choices::parse(found.plan_choices);
+  options.choices =
+      plan::Choices::parse(train::choices_of_device(found.plan_choices, found.settings, config));
   options.choices.make_advice_of_training();
   return options;
 }

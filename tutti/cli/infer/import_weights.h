@@ -11,8 +11,9 @@
 
 namespace tutti::cli {
 
-/// Returns how such a verb compiles its network: with the kernels that the weights' run measured,
-/// as far as they fit, so that it neither measures again nor computes other bits.
+/// Returns how such a verb compiles its network: for run.device and its chosen run.threads, with
+/// the kernels that the weights' run measured, as far as they fit, so that it neither measures
+/// again nor computes other bits.
 plan::PlanOptions plan_options_for(const config::RunConfig& config,
                                    const train::FoundWeights& found);
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
+#include "tutti/cli/job/compute_backend.h"
 #include "tutti/data/format/array/row_writer.h"
 #include "tutti/data/neurons/neuron_set.h"
 #include "tutti/train/infer/flood_fill.h"
@@ -60,23 +60,23 @@ std::vector<float> stepped_image(const data::Volume& volume, const config::RunCo
 class Look {
  public:
   Look(const train::EvaluationNetwork& network, const backend::Backend& backend)
-      : network_(network), executor_(network.plan, backend) {
+      : network_(network), executor_(plan::make_executor(network.plan, backend)) {
     for (const models::GraphInput& input : network.inputs) {
       const TensorDesc& desc = network.plan.desc(input.value);
       memory_.emplace_back(desc.bytes());
-      executor_.bind_input(input.value, memory_.back().data());
+      executor_->bind_input(input.value, memory_.back().data());
     }
   }
   void bind(void* parameters, void* statistics) {
-    executor_.bind({.parameters = parameters, .statistics = statistics});
-    executor_.pack();
+    executor_->bind({.parameters = parameters, .statistics = statistics});
+    executor_->pack();
   }
   const float* operator()(const float* image, const float* logits) {
     for (size_t i = 0; i < network_.inputs.size(); ++i)
       write(i, network_.inputs[i].field == "seed" ? logits : image);
-    executor_.run({});
+    executor_->run({});
     const graph::Value value = network_.predictions.front();
-    train::to_plain(network_.plan.desc(value), static_cast<const float*>(executor_.result(value)),
+    train::to_plain(network_.plan.desc(value), static_cast<const float*>(executor_->result(value)),
                     prediction_);
     return prediction_.data();
   }
@@ -99,7 +99,7 @@ class Look {
   }
 
   const train::EvaluationNetwork& network_;
-  plan::Executor executor_;
+  std::unique_ptr<plan::Executor> executor_;
   std::vector<std::vector<std::byte>> memory_;
   std::vector<float> prediction_;
 };
@@ -158,7 +158,8 @@ int trace_volume(const TracedFile& file, const GivenNames& given, const train::F
   const bool known = data::has_labels(file.input, arrays);
   const data::Volume volume = data::read_volume(file.input, arrays, known);
   const FieldsOfView fields(volume.element, config.tracing.fov);
-  const backend::CpuBackend backend;
+  const ComputeBackend compute = compute_backend(config);
+  const backend::Backend& backend = compute.backend();
   const auto network =
       train::compile_evaluation(train::model_spec(config, fields, 1), train::split_settings(config),
                                 backend, ranks.communicator(), plan_options_for(config, found));

@@ -25,12 +25,14 @@ Flag weights_flag(std::string& weights, std::string_view verb) {
       &weights, fmt::format("{} needs weights, for example: --weights runs/mine", verb));
 }
 
-std::vector<Flag> model_flags(std::string& config, int& threads) {
-  return {named_flag(Names::file, "--config", "FILE",
-                     "The network's configuration. Empty: that of the run that the weights lie in",
-                     &config),
-          flag("--threads", "N", "Threads. 0: as many as the run of the weights had in a rank",
-               &threads, {0})};
+std::vector<Flag> model_flags(ModelRun& run) {
+  return joined(
+      {named_flag(Names::file, "--config", "FILE",
+                  "The network's configuration. Empty: that of the run that the weights lie in",
+                  &run.config),
+       flag("--threads", "N", "Threads. 0: as many as the run of the weights had in a rank",
+            &run.threads, {0})},
+      run.device.flags());
 }
 
 std::string configuration_of(const std::string& weights, const std::string& config) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tutti/cli/config/config_flags.h"
 #include "tutti/cli/flags/flags.h"
 #include "tutti/config/config.h"
 #include "tutti/train/network/given_weights.h"
@@ -19,8 +20,15 @@ Flag weights_argument(std::string& weights, std::string_view verb, std::string_v
 /// Returns the flag --weights of a verb that takes a configuration, too.
 Flag weights_flag(std::string& weights, std::string_view verb);
 
-/// Returns --config and --threads.
-std::vector<Flag> model_flags(std::string& config, int& threads);
+/// The flags that say how a verb with WEIGHTS computes.
+struct ModelRun {
+  std::string config;  ///< file; empty: that of the run of the weights
+  int threads = 0;
+  DeviceFlags device;
+};
+
+/// Returns --config, --threads, --device and --gpu.
+std::vector<Flag> model_flags(ModelRun& run);
 
 /// Returns the configuration of the network: `config` if given, else the configuration of the run
 /// that the weights lie in. Throws ConfigError where they lie in no run, IoError where there are no

@@ -6,7 +6,7 @@
 #include <bit>
 #include <utility>
 
-#include "tutti/backend/cpu/cpu_backend.h"
+#include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/bench/step_bench.h"
 #include "tutti/cli/job/job.h"
@@ -48,17 +48,22 @@ struct NetworkFacts {
   bool has_tables = false;
 };
 
+/// Returns the bytes that this process has, of the device if there is one.
+double bytes_in_use(const ComputeBackend& compute) {
+  return static_cast<double>(compute.device ? compute.device->counts().bytes
+                                            : device::proportional_bytes());
+}
+
 /// Examines one batch: its plan, and if that fits the memory, its steps.
-BatchAdvice look_at(const AdviceQuestion& question, const data::Dataset& dataset, int64_t batch,
-                    NetworkFacts& facts) {
-  const backend::CpuBackend backend;
+BatchAdvice look_at(const AdviceQuestion& question, const ComputeBackend& compute,
+                    const data::Dataset& dataset, int64_t batch, NetworkFacts& facts) {
   const auto communicator = comm::make_single_communicator();
   train::NetworkSpec spec = train::network_spec(question.config, dataset, batch);
   spec.tuning_file = tuning_file(question.config.plan.tuning);
   spec.warns = false;
-  const size_t before = device::proportional_bytes();
-  StepBench bench(spec, train::exchange_settings(question.config.comm), backend, split::PartGrid(),
-                  *communicator);
+  const double before = bytes_in_use(compute);
+  StepBench bench(spec, train::exchange_settings(question.config.comm), compute.backend(),
+                  split::PartGrid(), *communicator);
   const plan::Plan& plan = bench.network().training;
   BatchAdvice advice{
       .batch = batch,
@@ -79,8 +84,7 @@ BatchAdvice look_at(const AdviceQuestion& question, const data::Dataset& dataset
   }
   advice.step_seconds = median_of(advice.steps);
   advice.update_seconds = median_of(updates);
-  advice.measured_bytes =
-      static_cast<double>(device::proportional_bytes()) - static_cast<double>(before);
+  advice.measured_bytes = bytes_in_use(compute) - before;
   return advice;
 }
 
@@ -204,7 +208,7 @@ void choose_batch(Advice& advice) {
   advice.best_batch = std::ranges::min(advice.as_fast);
 }
 
-Advice advise(const AdviceQuestion& question) {
+Advice advise(const AdviceQuestion& question, const ComputeBackend& compute) {
   config::RunConfig config = question.config;
   config.data.generate_when_read = true;
   const auto dataset = open_configured(config, "train");
@@ -222,7 +226,14 @@ Advice advise(const AdviceQuestion& question) {
   const device::MachineWatch watch;
   for (const int64_t batch : batches) {
     log::info("batch {}: compiling and timing {} steps", batch, question.steps);
-    advice.batches.push_back(look_at(question, *dataset, batch, facts));
+    try {
+      advice.batches.push_back(look_at(question, compute, *dataset, batch, facts));
+    } catch (const DeviceError& error) {
+      // The device has no memory for this batch. Smaller ones were measured all the same.
+      if (!compute.device || advice.batches.empty()) throw;
+      log::warn("batch {}: {}", batch, error.what());
+      advice.batches.push_back({.batch = batch});
+    }
   }
   advice.machine_use = watch.use();
   choose_batch(advice);

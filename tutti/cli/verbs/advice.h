@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tutti/base/json_forward.h"
+#include "tutti/cli/job/compute_backend.h"
 #include "tutti/comm/cost/machine.h"
 #include "tutti/config/config.h"
 #include "tutti/trace/machine_use.h"
@@ -26,7 +27,7 @@ struct AdviceQuestion {
   std::vector<AdvisedScheme> schemes = {};  ///< to be replayed on the machine
   std::optional<comm::Machine> machine{};
   double efficiency = 0.8;            ///< the efficiency that workers should reach
-  int64_t memory_bytes = 0;           ///< memory of a rank
+  int64_t memory_bytes = 0;           ///< memory of a rank or its device
   std::vector<int64_t> batches = {};  ///< the batches to examine
   int steps = 5;                      ///< timed steps of each batch
   std::vector<int64_t> workers = {};  ///< the numbers of workers to examine
@@ -35,8 +36,8 @@ struct AdviceQuestion {
 /// Results for one batch size of a replica, from its plan and a few steps.
 struct BatchAdvice {
   int64_t batch = 0;
-  double planned_bytes = 0;     ///< weights, states, gradients, activations and scratch
-  double measured_bytes = 0;    ///< growth of the process
+  double planned_bytes = 0;     ///< weights, states, gradients, activations, scratch; 0: unknown
+  double measured_bytes = 0;    ///< growth of the process, or of what it has of the device
   double step_seconds = 0;      ///< the median; 0: not timed, it does not fit
   std::vector<double> steps{};  ///< seconds of each timed one
   double update_seconds = 0;    ///< the part of it after the backward pass
@@ -78,9 +79,10 @@ struct Advice {
   std::string workers_left_out{};  ///< why there are none although there is a machine; else empty
 };
 
-/// Compiles the network and times steps of it on random data, alone. Throws as compile_network
-/// does.
-Advice advise(const AdviceQuestion& question);
+/// Compiles the network and times steps of it on random data, alone, with the back end of the
+/// question's configuration. Throws as compile_network does, and DeviceError where a device has no
+/// memory for the smallest batch.
+Advice advise(const AdviceQuestion& question, const ComputeBackend& compute);
 
 /// Fills in `best_batch` and `as_fast`: batches are told apart where their median speeds differ by
 /// more than 10 %, or the 90 % interval of the ratio of their speeds leaves 1 out.

@@ -51,6 +51,14 @@ TEST(Advice, TheFastestIsCalledSoOnlyWhereIntervalsPart) {
   EXPECT_EQ(advice_of({{.batch = 8}}).best_batch, 0);  // none fits
 }
 
+/// A device refused the largest batch, so that its plan is not known either.
+TEST(Advice, ABatchThatADeviceHasNoMemoryForIsTooLarge) {
+  Advice advice = advice_of({timed(8, {0.080, 0.081, 0.079}), {.batch = 16}});
+  EXPECT_EQ(advice.best_batch, 8);
+  EXPECT_TRUE(has_text(advice_text(advice),
+                       "      16            -      too large          -            -\n"));
+}
+
 TEST(Advice, OtherWorkIsSaidBeforeTheTimes) {
   Advice advice = advice_of({timed(8, {0.080, 0.081, 0.079}), timed(16, {0.080, 0.081, 0.079})});
   advice.machine_use.other_work = 0.4;

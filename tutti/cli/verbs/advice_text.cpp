@@ -24,7 +24,9 @@ std::string batch_lines(const Advice& advice) {
       "{:>8} {:>12} {:>14} {:>10} {:>12}\n",
       advice.memory_bytes / kMiB, "batch", "plan MiB", "measured MiB", "step ms", "samples/s");
   for (const BatchAdvice& line : advice.batches) {
-    text += fmt::format("{:>8} {:>12.1f} ", line.batch, line.planned_bytes / kMiB);
+    text += fmt::format(
+        "{:>8} {:>12} ", line.batch,
+        line.planned_bytes > 0 ? fmt::format("{:.1f}", line.planned_bytes / kMiB) : "-");
     if (line.step_seconds > 0)
       text += fmt::format("{:>14.1f} {:>10.2f} {:>12.1f}", line.measured_bytes / kMiB,
                           line.step_seconds * 1e3, line.samples_per_s());

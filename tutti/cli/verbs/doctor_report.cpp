@@ -7,6 +7,7 @@
 
 #include "tutti/base/json.h"
 #include "tutti/cli/bench/measure.h"
+#include "tutti/cli/job/compute_backend.h"
 
 namespace tutti::cli {
 namespace {
@@ -88,6 +89,29 @@ void Findings::add(std::string title, std::string text, std::string key) {
 void Findings::append(const Findings& more) {
   facts.insert(facts.end(), more.facts.begin(), more.facts.end());
   warnings.insert(warnings.end(), more.warnings.begin(), more.warnings.end());
+}
+
+void add_gpus(Findings& findings, const device::CudaReport& report) {
+  std::vector<std::string> lines;
+  Json list = Json::array();
+  for (const device::DeviceFacts& facts : report.devices) {
+    lines.push_back(device_line(facts));
+    list.push_back(device_json(facts));
+  }
+  findings.add("GPUs",
+               lines.empty() ? fmt::format("none ({})", report.problem)
+                             : fmt::format("{}", fmt::join(lines, "; ")),
+               "gpus", list);
+  const auto known = [](const std::string& version) { return version.empty() ? "none" : version; };
+  findings.add("CUDA",
+               report.library.empty() ? "no libtutti_cuda.so"
+                                      : fmt::format("{}, runtime {}, driver {}", report.library,
+                                                    known(report.runtime), known(report.driver)),
+               "cuda",
+               {{"library", report.library},
+                {"runtime", report.runtime},
+                {"driver", report.driver},
+                {"problem", report.problem}});
 }
 
 std::string to_text(const Findings& findings) {

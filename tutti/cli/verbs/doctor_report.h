@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tutti/base/json_forward.h"
+#include "tutti/device/cuda_library.h"
 
 namespace tutti::cli {
 
@@ -28,6 +29,9 @@ struct Findings {
   /// Appends the findings of another examination.
   void append(const Findings& more);
 };
+
+/// Adds the GPUs that this process can compute on, or why there are none.
+void add_gpus(Findings& findings, const device::CudaReport& report);
 
 /// Converts findings to text and back, to send them to rank 0.
 std::string to_text(const Findings& findings);

@@ -74,6 +74,33 @@ TEST(DoctorReport, ABadRateIsMeasuredAgain) {
   EXPECT_EQ(peak_rates(1, measure).all, 10);
 }
 
+TEST(DoctorReport, GpusAreNamedOrWhyThereAreNone) {
+  Findings none, two;
+  add_gpus(none, {.library = {}, .driver = {}, .runtime = {}, .devices = {}, .problem = "why"});
+  EXPECT_TRUE(doctor_text({none}).starts_with("GPUs             none (why)\n"));
+  EXPECT_EQ(print_json(doctor_json({none})["gpus"]), "[]");
+  EXPECT_EQ(doctor_json({none})["cuda"]["problem"], "why");
+  device::DeviceFacts facts;
+  facts.kind = "cuda";
+  facts.name = "H100";
+  facts.driver = "580.159";
+  facts.runtime = "13.0";
+  facts.memory_bytes = size_t{80} << 30;
+  device::CudaReport report{.library = "/lib/libtutti_cuda.so",
+                            .driver = facts.driver,
+                            .runtime = facts.runtime,
+                            .devices = {facts},
+                            .problem = {}};
+  facts.number = 1;
+  report.devices.push_back(facts);
+  add_gpus(two, report);
+  EXPECT_TRUE(doctor_text({two}).starts_with(
+      "GPUs             H100 (cuda 0, driver 580.159, runtime 13.0), 80.0 GiB; H100 (cuda 1, "
+      "driver 580.159, runtime 13.0), 80.0 GiB\n"
+      "CUDA             /lib/libtutti_cuda.so, runtime 13.0, driver 580.159\n"));
+  EXPECT_EQ(doctor_json({two})["gpus"][1]["number"], 1);
+}
+
 TEST(DoctorReport, TravelsAsText) {
   const Findings before = rank("a \"quoted\"", 3, {"w"}), after = findings_from(to_text(before));
   EXPECT_EQ(to_text(after), to_text(before));

@@ -9,17 +9,18 @@
 #include <filesystem>
 #include <optional>
 
-#include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/error.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/config/config_text.h"
 #include "tutti/cli/data/run_data_path.h"
+#include "tutti/cli/job/compute_backend.h"
 #include "tutti/cli/job/job.h"
 #include "tutti/cli/job/machine_file.h"
 #include "tutti/cli/job/selection_file.h"
 #include "tutti/keep/checkpoint.h"
 #include "tutti/keep/run_folder.h"
 #include "tutti/train/loop/rehearsal.h"
+#include "tutti/train/settings/device_settings.h"
 #include "tutti/train/settings/resume_check.h"
 
 namespace tutti::cli {
@@ -31,6 +32,7 @@ struct PlannedRanks {
   int count = 1;
   int per_node = 1;
   int threads = 1;      ///< threads of each rank
+  std::string device;   ///< computes in their place; empty: none
   std::string command;  ///< command that starts them; empty: they exist already, or there is only
                         ///< one
 };
@@ -78,6 +80,7 @@ void print_summary(const config::RunConfig& config, const PlannedRanks& ranks,
              config.batch.accumulate > 1 ? fmt::format("{} x ", config.batch.accumulate) : "",
              run.batch.local, ranks.count, ranks.count == 1 ? "" : "s", ranks.threads,
              ranks.threads == 1 ? "" : "s");
+  if (!ranks.device.empty()) fmt::print("#   device   {}\n", ranks.device);
   fmt::print("#   length   {} steps, {} an epoch\n", run.steps, run.steps_per_epoch);
   if (!ranks.command.empty()) fmt::print("#   launch   {}\n", ranks.command);
   fmt::print("#   output   {}\n", config.run.output_dir);
@@ -130,7 +133,7 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   if (launcher.rank == 0)
     for (const std::string& warning : resolved.warnings_of_training()) log::warn("{}", warning);
   config::RunConfig config = resolved.config;
-  const PlannedRanks planned = plan_ranks(flags.ranks, flags.requested, launcher);
+  PlannedRanks planned = plan_ranks(flags.ranks, flags.requested, launcher);
   config.run.threads = planned.threads;
   config.data.generate_when_read = true;
   (void)read_selection(config.comm.selection);
@@ -151,14 +154,15 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
   if (before && config.run.replicas == 0) config.run.replicas = train::replicas_of(*before);
   check_data_path(config);
   const ConfiguredData data = open_configured(config);
-  const backend::CpuBackend backend;
+  const ComputeBackend compute = compute_backend(config);
+  if (compute.device) planned.device = device_line(compute.device->facts());
   std::optional<comm::Machine> machine;
   if (!config.replay.machine.empty()) machine = read_machine(config.replay.machine);
   const train::Rehearsal run = train::rehearse({.config = config,
                                                 .ranks = planned.count,
                                                 .ranks_per_node = planned.per_node,
                                                 .data = data.view(),
-                                                .backend = backend,
+                                                .backend = compute.backend(),
                                                 .machine = machine ? &*machine : nullptr,
                                                 .resumes = before.has_value(),
                                                 .first = launcher.rank <= 0});
@@ -171,9 +175,7 @@ int dry_run(const ResolvedConfig& resolved, const DryRunFlags& flags) {
     train::check_resume(place.resume, *before, settings, flags.resume_anyway);
     resume = fmt::format("{}, at step {}", place.resume, before->step);
   }
-  if (!config.plan.choices_from.empty())
-    (void)keep::verify_checkpoint(
-        keep::checkpoint_at(config.plan.choices_from, "plan.choices_from"));
+  if (!config.plan.choices_from.empty()) (void)train::choices_from(config);
   if (launcher.rank > 0) return 0;
   print_summary(config, planned, data, run, resume, in_the_way);
   fmt::print("{}", resolved_toml(resolved));

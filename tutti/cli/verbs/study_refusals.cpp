@@ -4,6 +4,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/cli/job/machine_file.h"
+#include "tutti/train/settings/device_settings.h"
 #include "tutti/train/settings/server_settings.h"
 
 namespace tutti::cli {
@@ -32,6 +33,11 @@ void refuse_groups(const config::RunConfig& config) {
   };
   refuse(config.parallel.tensor, "parallel.tensor");
   refuse(config.parallel.pipeline, "parallel.pipeline");
+}
+
+void check_device_sizes(const config::RunConfig& config, const study::StudyFlags& flags) {
+  for (const study::Size& size : flags.ranks)
+    train::check_device(config, flags.replay_ranks > 0 ? flags.replay_ranks : size.ranks);
 }
 
 void check_served_sizes(const config::RunConfig& config, const study::StudyFlags& flags) {

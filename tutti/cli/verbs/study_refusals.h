@@ -13,6 +13,9 @@ void refuse_shared(const ResolvedConfig& resolved);
 /// Refuses ranks that share a replica: a study counts replicas by ranks.
 void refuse_groups(const config::RunConfig& config);
 
+/// Refuses what a device would refuse at any size of the study.
+void check_device_sizes(const config::RunConfig& config, const study::StudyFlags& flags);
+
 /// Refuses what servers would refuse at any size of the study.
 void check_served_sizes(const config::RunConfig& config, const study::StudyFlags& flags);
 

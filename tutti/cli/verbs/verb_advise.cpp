@@ -12,12 +12,14 @@
 #include "tutti/cli/config/config_flags.h"
 #include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/flags/json_output.h"
+#include "tutti/cli/job/compute_backend.h"
 #include "tutti/cli/job/job.h"
 #include "tutti/cli/job/launch.h"
 #include "tutti/cli/job/machine_file.h"
 #include "tutti/cli/verbs/advice.h"
 #include "tutti/cli/verbs/study_schemes.h"
 #include "tutti/cli/verbs/verbs.h"
+#include "tutti/train/settings/device_settings.h"
 #include "tutti/train/settings/server_settings.h"
 #include "tutti/train/settings/sync_scheme.h"
 
@@ -92,10 +94,15 @@ int run_advise(const AdviseVerb& verb) {
     if (shares)
       throw ConfigError(fmt::format(
           "tutti advise looks at replicas of one rank each: leave parallel.{} out", key));
+  config::RunConfig step = config;
+  step.sync = {};  // schemes are replayed, on the machine's clock
+  train::check_device(step, 1);
   const device::Topology topology = device::read_topology();
   config.run.threads = choose_threads(static_cast<int>(config.run.threads),
                                       read_surroundings().omp_num_threads, topology, 1);
+  const ComputeBackend compute = compute_backend(config);
   question.memory_bytes = verb.memory_gib > 0 ? static_cast<int64_t>(verb.memory_gib * (1 << 30))
+                          : compute.device    ? static_cast<int64_t>(compute.device->free_bytes())
                                               : topology.available_bytes;
   if (!config.replay.machine.empty()) {
     question.machine = read_machine(config.replay.machine);
@@ -106,7 +113,7 @@ int run_advise(const AdviseVerb& verb) {
   }
   for (const std::string& warning : resolved.warnings_of_training()) log::warn("{}", warning);
   if (question.batches.empty()) question.batches = usual_batches(config);
-  const Advice advice = advise(question);
+  const Advice advice = advise(question, compute);
   if (verb.json)
     print_json_output(advice_json(advice));
   else
@@ -127,24 +134,25 @@ Verb advise_verb() {
           "many workers keep their efficiency and how many parameter servers hide their "
           "messages, beside what the virtual clock says of one or several schemes.",
       .arguments = {state->flags.file_argument("advise", true)},
-      .flags = joined({flag("--batches", "N,N,...",
-                            "Batches of a replica to look at, beside the configuration's "
-                            "own. Without it: a quarter of that to four times as many",
-                            &state->batches, {1}),
-                       flag("--workers", "N,N,...", "Numbers of workers to look at",
-                            &state->workers, {1, 1 << 20}),
-                       flag("--sync", "SCHEME,...",
-                            "Schemes whose speed-up on the machine is shown, with keys of "
-                            "[sync] behind them ('step,ps:async sync.servers=4')",
-                            &state->schemes),
-                       flag("--efficiency", "X", "What each worker is to do, of what it does alone",
-                            &state->efficiency, {0.01, 1}),
-                       flag("--memory", "GIB", "Memory of a rank. 0: what is free here",
-                            &state->memory_gib, {0}),
-                       flag("--steps", "N", "Timed steps of each batch", &state->steps, {1}),
-                       json_flag(state->json)},
-                      state->flags.flags({"data-dir", "batch-size", "global-batch-size",
-                                          "precision", "threads", "replicas", "machine"})),
+      .flags = joined(
+          {flag("--batches", "N,N,...",
+                "Batches of a replica to look at, beside the configuration's "
+                "own. Without it: a quarter of that to four times as many",
+                &state->batches, {1}),
+           flag("--workers", "N,N,...", "Numbers of workers to look at", &state->workers,
+                {1, 1 << 20}),
+           flag("--sync", "SCHEME,...",
+                "Schemes whose speed-up on the machine is shown, with keys of "
+                "[sync] behind them ('step,ps:async sync.servers=4')",
+                &state->schemes),
+           flag("--efficiency", "X", "What each worker is to do, of what it does alone",
+                &state->efficiency, {0.01, 1}),
+           flag("--memory", "GIB", "Memory of a rank, or of its device. 0: what is free here",
+                &state->memory_gib, {0}),
+           flag("--steps", "N", "Timed steps of each batch", &state->steps, {1}),
+           json_flag(state->json)},
+          state->flags.flags({"data-dir", "batch-size", "global-batch-size", "precision", "device",
+                              "threads", "replicas", "machine"})),
       .examples = {{"tutti advise run.toml", "The fastest batch here"},
                    {"tutti advise run.toml --machine examples/machines/cloud_25gbit.toml",
                     "And how many workers and servers are worth it on a cloud"},

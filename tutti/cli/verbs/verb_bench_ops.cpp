@@ -29,6 +29,9 @@ struct BenchOpsVerb {
   bool check = false, json = false;
 };
 
+constexpr const char* kOnDevices =
+    "it times the CPU's kernels; 'tutti bench step --gpu --profile' times those of a device.";
+
 int run_ops(const BenchOpsVerb& verb) {
   log::configure(log::Level::warn, 0, 1);
   if (!verb.output.empty()) keep::check_result_file(verb.output);
@@ -91,6 +94,7 @@ Verb bench_ops_verb() {
                     switch_flag("--check", "Compare with the reference, too", &state->check),
                     bench_threads_flag(state->threads), json_flag(state->json),
                     bench_output_flag(state->output)},
+          .foreign = {{"--device", kOnDevices}, {"--gpu", kOnDevices}},
           .examples = {{"tutti bench ops --filter conv --check",
                         "Time all convolutions, and compare them with the reference"}},
           .run = [state] { return run_ops(*state); }};

@@ -1,14 +1,16 @@
 // tutti bench step: times whole training steps.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <functional>
 #include <iostream>
+#include <iterator>
 #include <memory>
+#include <string_view>
 
-#include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/bench/bench_flags.h"
@@ -18,6 +20,7 @@
 #include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/flags/json_output.h"
 #include "tutti/cli/flags/version.h"
+#include "tutti/cli/job/compute_backend.h"
 #include "tutti/cli/job/job.h"
 #include "tutti/cli/job/launch.h"
 #include "tutti/cli/job/selection_file.h"
@@ -31,6 +34,7 @@
 #include "tutti/plan/planned_memory.h"
 #include "tutti/trace/record.h"
 #include "tutti/train/loop/job_time.h"
+#include "tutti/train/settings/device_settings.h"
 #include "tutti/train/settings/specs.h"
 
 namespace tutti::cli {
@@ -38,6 +42,7 @@ namespace {
 
 struct BenchStepVerb {
   NetworkChoice network;
+  DeviceFlags device;
   std::string output, optimizer = "sgd";
   std::vector<std::string> sets;
   std::vector<int64_t> hidden;
@@ -109,28 +114,46 @@ double activation_bytes(const StepBench& bench, size_t before) {
                            static_cast<double>(before) - static_cast<double>(kept));
 }
 
-/// Returns the default configuration except for [comm] and two keys of [plan].
+constexpr std::string_view kSettable[] = {"plan.memory", "plan.bf16_error", "plan.host_kernels"};
+
+/// Returns the default configuration except for [comm], a few keys of [plan], and what flags say.
 config::RunConfig settings_of(const BenchStepVerb& verb) {
-  std::vector<Setting> settings;
+  std::vector<Setting> settings = verb.device.settings();
   for (const std::string& set : verb.sets) {
     const size_t equals = set.find('=');
     const std::string key = set.substr(0, equals);
     if (equals == std::string::npos ||
-        (config::find_config_key(key) && !key.starts_with("comm.") && key != "plan.memory" &&
-         key != "plan.bf16_error"))  // for an unknown key read_config() suggests another
-      throw ConfigError(fmt::format(
-          "--set {}: write it as --set comm.KEY=VALUE, or plan.memory or plan.bf16_error", set));
+        (config::find_config_key(key) && !key.starts_with("comm.") &&
+         std::ranges::find(kSettable, key) ==
+             std::end(kSettable)))  // for an unknown key read_config() suggests another
+      throw ConfigError(fmt::format("--set {}: write it as --set comm.KEY=VALUE, or {}", set,
+                                    fmt::join(kSettable, " or ")));
     settings.push_back(
         {set.substr(0, equals), set.substr(equals + 1), "--set " + set.substr(0, equals)});
   }
-  for (const Setting& setting : settings)
+  config::RunConfig config =
+      read_config({.environment = tutti_environment(), .flags = settings}).config;
+  const bool on_device = train::on_device(config.run);
+  for (const Setting& setting : settings) {
     if (setting.key == "plan.bf16_error" && verb.network.precision != "bf16")
       throw ConfigError("plan.bf16_error has no effect: it is only for --precision bf16");
-  return read_config({.environment = tutti_environment(), .flags = settings}).config;
+    if (setting.key == "plan.host_kernels" && !on_device)
+      throw ConfigError("plan.host_kernels has no effect: it is only for --gpu or --device");
+  }
+  if (verb.tile_bytes > 0 && on_device)
+    throw ConfigError("--tile-bytes has no effect: a device takes the whole batch at once");
+  config.parallel = {.spatial = verb.spatial,
+                     .batchnorm_group_size = verb.batchnorm_group,
+                     .tensor = verb.tensor,
+                     .sequence = verb.sequence};
+  config.plan.tile_bytes = static_cast<int64_t>(verb.tile_bytes);
+  config.plan.slabs = verb.slabs;
+  config.plan.measure = !verb.no_measure;
+  config::find_config_key("plan.layout")->set(config, verb.network.layout);
+  return config;
 }
 
-train::NetworkSpec timed_network(const BenchStepVerb& verb, const config::RunConfig& config,
-                                 int threads) {
+train::NetworkSpec timed_network(const BenchStepVerb& verb, const config::RunConfig& config) {
   const config::CommSection& comm = config.comm;
   train::NetworkSpec spec;
   spec.training.model = model_spec(verb.network);
@@ -141,12 +164,10 @@ train::NetworkSpec timed_network(const BenchStepVerb& verb, const config::RunCon
           : config::OptimizerSection{.momentum = 0.9, .weight_decay = 1e-4};
   spec.training.bucket_bytes = static_cast<size_t>(comm.bucket_bytes);
   spec.training.compression = config::compression_policy(comm);
-  spec.training.split = {.threads = threads, .tile_bytes = verb.tile_bytes, .slabs = verb.slabs};
+  spec.training.split = train::split_settings(config);
   spec.tuning_file = tuning_file("auto");
-  config::RunConfig planned = config;
-  config::find_config_key("plan.layout")->set(planned, verb.network.layout);
-  spec.plan = planned.plan;
-  spec.plan.measure = !verb.no_measure;
+  spec.plan = config.plan;
+  spec.plan.measure = train::measures_kernels(config);
   return spec;
 }
 
@@ -182,6 +203,10 @@ void print_step(const Json& result, const trace::MachineUse& use) {
   line("memory of rank 0", fmt::format("{:.0f} MiB at most, of these {:.0f} for activations",
                                        result["peak_rss_bytes"].get<double>() / (1 << 20),
                                        result["activation_bytes"].get<double>() / (1 << 20)));
+  if (result.contains("device"))
+    line("memory of the device", fmt::format("{:.0f} MiB at most, of {}",
+                                             result["device_peak_bytes"].get<double>() / (1 << 20),
+                                             result["device"]["name"].get<std::string>()));
 }
 
 Json about_bench(const BenchStepVerb& verb, const Job& job, const StepBench& bench,
@@ -232,7 +257,8 @@ int run_step(BenchStepVerb verb) {
   log::configure(verb.serve ? log::Level::warn : log::Level::info, launcher.rank, launcher.size);
   const bool own_batch = verb.network.batch > 0;
   settle_batch(verb);
-  const config::RunConfig config = settings_of(verb);
+  config::RunConfig config = settings_of(verb);
+  train::check_device(config, std::max(verb.ranks, launcher.size));
   const config::CommSection& comm = config.comm;
   if (const auto code =
           launch_ranks(verb.ranks, {.threads = verb.threads, .progress = comm.progress_threads},
@@ -243,17 +269,15 @@ int run_step(BenchStepVerb verb) {
   check_output(communicator, verb.output);
   if (!comm.shape.empty()) communicator.set_shape(comm::LinkShape::parse(comm.shape));
   use_selection(communicator, comm.selection);
-  const backend::CpuBackend backend;
-  const split::PartGrid grid = train::part_grid({.spatial = verb.spatial,
-                                                 .batchnorm_group_size = verb.batchnorm_group,
-                                                 .tensor = verb.tensor,
-                                                 .sequence = verb.sequence},
-                                                communicator.size(), communicator.rank());
+  config.run.threads = job.threads();
+  const ComputeBackend compute = compute_backend(config);
+  const split::PartGrid grid =
+      train::part_grid(config.parallel, communicator.size(), communicator.rank());
   log::info("{}, batch {} a rank{}: {}", verb.network.model, verb.network.batch,
             own_batch ? "" : " (--batch takes another)",
-            verb.no_measure ? "compiling" : "compiling and measuring kernels");
-  StepBench bench(timed_network(verb, config, job.threads()), train::exchange_settings(comm),
-                  backend, grid, communicator);
+            train::measures_kernels(config) ? "compiling and measuring kernels" : "compiling");
+  StepBench bench(timed_network(verb, config), train::exchange_settings(comm), compute.backend(),
+                  grid, communicator);
   if (config.plan.memory > 0) log::info("{}", plan::memory_text(bench.network().training));
   communicator.barrier();
   const double ready_seconds = trace::unix_now() - started;
@@ -281,6 +305,10 @@ int run_step(BenchStepVerb verb) {
   result.update(about);
   result.update(trace::machine_json(use));
   result["activation_bytes"] = activation_bytes(bench, memory_before);
+  if (compute.device) {
+    result["device"] = device_json(compute.device->facts());
+    result["device_peak_bytes"] = compute.device->counts().most_bytes;
+  }
   if (verb.json)
     say(result);
   else if (first)
@@ -300,9 +328,10 @@ Verb bench_step_verb() {
       .name = "step",
       .summary = "Time whole training steps on random data in memory",
       .flags = joined(
-          joined({named_flag(Names::model, "--model", "NAME", "See tutti model list",
-                             &state->network.model)},
-                 network_flags(state->network)),
+          joined(joined({named_flag(Names::model, "--model", "NAME", "See tutti model list",
+                                    &state->network.model)},
+                        network_flags(state->network)),
+                 state->device.flags()),
           {bench_threads_flag(state->threads), ranks_flag(state->ranks),
            flag("--hidden", "N,N,...", "Widths of the hidden layers of mlp", &state->hidden, {1}),
            choice_flag("--optimizer", "The update: sgd with momentum, or adamw", &state->optimizer,
@@ -325,8 +354,8 @@ Verb bench_step_verb() {
                 &state->slabs, {0}),
            named_flag(Names::setting, "--set", "KEY=VALUE",
                       "A key of the exchange as in a configuration, for example "
-                      "comm.bucket_bytes=1MiB, or plan.memory=2GiB, plan.bf16_error=3; may be "
-                      "repeated",
+                      "comm.bucket_bytes=1MiB, or plan.memory=2GiB, plan.bf16_error=3, "
+                      "plan.host_kernels=true; may be repeated",
                       &state->sets),
            switch_flag("--no-measure", "Take the first kernel and layout that accepts",
                        &state->no_measure),
@@ -340,7 +369,8 @@ Verb bench_step_verb() {
                        &state->serve),
            json_flag(state->json), bench_output_flag(state->output)}),
       .examples = {{"tutti bench step --model resnet20 --batch 64", "A step on all cores"},
-                   {"tutti bench step --ranks 2 --threads 1 --json", "Two ranks, for a program"}},
+                   {"tutti bench step --ranks 2 --threads 1 --json", "Two ranks, for a program"},
+                   {"tutti bench step --gpu --batch 256", "A step on an NVIDIA GPU"}},
       .run = [state] { return run_step(*state); }};
 }
 

@@ -267,6 +267,7 @@ Findings look(const DoctorVerb& verb, const Self& self, const Load& load, const 
   Findings found;
   found.add("version", version_short(), "version");
   found.add("devices", device_text(), "devices");
+  add_gpus(found, device::cuda_report());
   found.add("oneDNN", backend::onednn_version(), "onednn");
   found.add("host", host_name(), "host");
   add_mpi(found, self, mpi, communicator);

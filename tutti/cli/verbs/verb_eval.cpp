@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 
-#include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
@@ -19,6 +18,7 @@
 #include "tutti/cli/infer/prediction_rows.h"
 #include "tutti/cli/infer/saved_predictions.h"
 #include "tutti/cli/infer/trained_model.h"
+#include "tutti/cli/job/compute_backend.h"
 #include "tutti/cli/verbs/verbs.h"
 #include "tutti/data/format/array/row_writer.h"
 #include "tutti/train/loop/evaluator.h"
@@ -109,14 +109,14 @@ int evaluate(const EvalVerb& verb, const GivenNames& given, const train::FoundWe
   take_tokenizer(verb.weights, verb.split, config);
   const auto dataset = open_configured(config, verb.split);
   take_task(found, config);
-  const backend::CpuBackend backend;
+  const ComputeBackend compute = compute_backend(config);
   const models::ModelSpec model =
       train::model_spec(config, *dataset, config::batch_sizes(config.batch, 1).local);
   train::Goal goal = train::goal_of(config, model);
   split::SplitSettings split = train::split_settings(config);
   split.grid = ranks.grid();
-  const auto network = train::compile_evaluation(model, split, backend, ranks.communicator(),
-                                                 plan_options_for(config, found));
+  const auto network = train::compile_evaluation(
+      model, split, compute.backend(), ranks.communicator(), plan_options_for(config, found));
   train::Weights weights(network->plan.variables, 1);
   import_weights(given, found, weights);
 
@@ -124,7 +124,7 @@ int evaluate(const EvalVerb& verb, const GivenNames& given, const train::FoundWe
   const std::optional<data::SampleWriter> losses =
       train::loss_writer(config, *dataset, *network, goal);
   train::Evaluator evaluator({.network = *network,
-                              .backend = backend,
+                              .backend = compute.backend(),
                               .communicator = ranks.communicator(),
                               .dataset = *dataset,
                               .writer = writer,
@@ -219,7 +219,7 @@ Verb eval_verb() {
                       &state->pictures),
            json_flag(state->json)},
           state->flags.flags(
-              {"data-dir", "batch-size", "precision", "threads", "spatial", "tensor"})),
+              {"data-dir", "batch-size", "precision", "device", "threads", "spatial", "tensor"})),
       .examples = {{"tutti eval run.toml --weights runs/mine",
                     "Evaluate the best checkpoint of a run, or its newest if none is marked"},
                    {"tutti eval run.toml --weights runs/mine --ranks 4 --spatial 2",

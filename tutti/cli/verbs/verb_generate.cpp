@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <memory>
 
-#include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/log.h"
 #include "tutti/base/numeric/rng.h"
 #include "tutti/base/visible.h"
@@ -15,6 +14,7 @@
 #include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/infer/import_weights.h"
 #include "tutti/cli/infer/trained_model.h"
+#include "tutti/cli/job/compute_backend.h"
 #include "tutti/cli/job/launch.h"
 #include "tutti/cli/verbs/verbs.h"
 #include "tutti/data/file/file_bytes.h"
@@ -28,11 +28,11 @@ namespace tutti::cli {
 namespace {
 
 struct GenerateVerb {
-  std::string weights, config, tokenizer, prompt, prompt_file;
+  std::string weights, tokenizer, prompt, prompt_file;
   int64_t tokens = 200, samples = 1;
   int window = 0;
   uint64_t seed = 1;
-  int threads = 0;
+  ModelRun run{};
   train::TokenChoice choice{};
 };
 
@@ -127,10 +127,9 @@ int generate(const GenerateVerb& verb, const GivenNames& given, const train::Fou
   // The input is tokens alone, without numbers of documents: the text is one document.
   config.data.input.clear();
   const TextFields fields(window, tokenizer->size());
-  const backend::CpuBackend backend;
-  plan::PlanOptions options = plan_options_for(config, found);
-  options.threads = static_cast<int>(config.run.threads);
-  train::LanguageNetwork network(train::model_spec(config, fields, 1), backend, options);
+  const ComputeBackend compute = compute_backend(config);
+  train::LanguageNetwork network(train::model_spec(config, fields, 1), compute.backend(),
+                                 plan_options_for(config, found));
   if (network.vocabulary() < tokenizer->size())
     throw ConfigError(fmt::format(
         "the network knows {} tokens, and the tokenizer has {}: name the one that it was trained "
@@ -148,10 +147,10 @@ int generate(const GenerateVerb& verb, const GivenNames& given, const train::Fou
 
 int run_generate(const GenerateVerb& verb) {
   log::configure(log::Level::warn, 0, 1);  // the output is the text
-  const std::string file = configuration_of(verb.weights, verb.config);
-  ResolvedConfig resolved = read_config({.file = file});
+  const std::string file = configuration_of(verb.weights, verb.run.config);
+  ResolvedConfig resolved = read_config({.file = file, .flags = verb.run.device.settings()});
   const train::FoundWeights found = train::find_weights(verb.weights, "generate");
-  set_model_threads(found, verb.threads, resolved.config);
+  set_model_threads(found, verb.run.threads, resolved.config);
   const GivenNames given{.verb = "generate", .weights = verb.weights, .config = file};
   return naming_networks(given, found, resolved.config,
                          [&] { return generate(verb, given, found, resolved.config); });
@@ -193,7 +192,7 @@ Verb generate_verb() {
               "those before it; the same flags and weights give the same text. Texts are printed "
               "as they come about.",
           .arguments = {weights_argument(state->weights, "generate", "tutti generate runs/mine")},
-          .flags = joined(generate_flags(*state), model_flags(state->config, state->threads)),
+          .flags = joined(generate_flags(*state), model_flags(state->run)),
           .examples = {{"tutti generate runs/mine --prompt \"ROMEO:\" --tokens 500 --seed 3",
                         "Go on with a speech"},
                        {"tutti generate runs/mine --temperature 0.8 --top-k 40",

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <memory>
 
-#include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/base/own_file.h"
@@ -21,6 +20,7 @@
 #include "tutti/cli/infer/trace_volume.h"
 #include "tutti/cli/infer/trained_model.h"
 #include "tutti/cli/infer/unlabelled.h"
+#include "tutti/cli/job/compute_backend.h"
 #include "tutti/cli/verbs/verbs.h"
 #include "tutti/data/file/file_list.h"
 #include "tutti/data/format/array/row_writer.h"
@@ -251,11 +251,11 @@ int infer(const InferVerb& verb, const GivenNames& given, const train::FoundWeig
   const models::ModelSpec model =
       train::model_spec(config, *data.dataset, config::batch_sizes(config.batch, 1).local);
   check_outputs(verb, model, data.files);
-  const backend::CpuBackend backend;
+  const ComputeBackend compute = compute_backend(config);
   split::SplitSettings split = train::split_settings(config);
   split.grid = ranks.grid();
-  const auto network = train::compile_evaluation(model, split, backend, ranks.communicator(),
-                                                 plan_options_for(config, found));
+  const auto network = train::compile_evaluation(
+      model, split, compute.backend(), ranks.communicator(), plan_options_for(config, found));
   train::Weights weights(network->plan.variables, 1);
   import_weights(given, found, weights);
 
@@ -265,7 +265,7 @@ int infer(const InferVerb& verb, const GivenNames& given, const train::FoundWeig
   const std::vector<data::ValueFunction> targets =
       train::steps_of_targets(config, *data.dataset, *network);
   train::Evaluator evaluator(
-      {*network, backend, ranks.communicator(), *data.dataset, writer, targets}, {});
+      {*network, compute.backend(), ranks.communicator(), *data.dataset, writer, targets}, {});
   evaluator.bind(weights.replica(0));
   Json report = predict_all(verb, evaluator, *network,
                             {.count = data.dataset->size(),
@@ -344,7 +344,7 @@ Verb infer_verb() {
                        &state->labels),
            ranks_flag(state->ranks), json_flag(state->json)},
           state->flags.flags(
-              {"data-dir", "batch-size", "precision", "threads", "spatial", "tensor"})),
+              {"data-dir", "batch-size", "precision", "device", "threads", "spatial", "tensor"})),
       .examples = {{"tutti infer run.toml --weights runs/mine --input maps --output out.nc",
                     "Predict for all files of a folder"},
                    {"tutti infer run.toml --weights runs/mine --split test --labels --output "

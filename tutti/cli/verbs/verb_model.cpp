@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/error.h"
 #include "tutti/base/file_calls.h"
 #include "tutti/base/json.h"
@@ -16,6 +15,7 @@
 #include "tutti/cli/config/workload_library.h"
 #include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/flags/json_output.h"
+#include "tutti/cli/job/compute_backend.h"
 #include "tutti/cli/job/job.h"
 #include "tutti/cli/job/launch.h"
 #include "tutti/cli/verbs/network_flags.h"
@@ -23,7 +23,9 @@
 #include "tutti/models/registry.h"
 #include "tutti/models/summary.h"
 #include "tutti/plan/plan.h"
+#include "tutti/plan/planned_memory.h"
 #include "tutti/train/network/training_graph.h"
+#include "tutti/train/settings/device_settings.h"
 #include "tutti/train/settings/specs.h"
 
 namespace tutti::cli {
@@ -72,8 +74,8 @@ int run_list(const ModelVerb& verb) {
   return 0;
 }
 
-void print_model(const models::ModelSummary& summary, const plan::Plan& plan,
-                 const ModelVerb& verb) {
+void print_model(const models::ModelSummary& summary, const plan::Plan& plan, const ModelVerb& verb,
+                 const ComputeBackend& compute) {
   const auto extents = [](const Shape& shape) {
     return std::vector<int64_t>(shape.begin(), shape.end());
   };
@@ -88,6 +90,10 @@ void print_model(const models::ModelSummary& summary, const plan::Plan& plan,
               {"precision", verb.network.precision},
               {"layout", plan.layout}};
   for (const MemoryLine& line : memory_of(plan)) out["memory_bytes"][line.key] = line.bytes;
+  if (compute.device) {
+    out["device"] = device_json(compute.device->facts());
+    out["memory_bytes"]["device"] = plan::planned_memory(plan).total();
+  }
   for (const models::LayerSummary& layer : summary.layers)
     out["layers"].push_back({{"name", layer.name},
                              {"op", layer.op},
@@ -154,9 +160,15 @@ models::ModelSpec of_data(const config::RunConfig& config, const NetworkChoice& 
   return train::model_spec(config, *train, batch);
 }
 
+/// The network and its update, and what computes it.
+struct ShownNetwork {
+  train::TrainingGraphSpec training{};
+  config::RunConfig config{};  ///< run.device and plan.host_kernels count
+};
+
 /// Describes the network of a configuration and its update, with the configured batch and
 /// precision.
-train::TrainingGraphSpec configured(NetworkChoice& choice, const ConfigFlags& given) {
+ShownNetwork configured(NetworkChoice& choice, const ConfigFlags& given) {
   const NetworkChoice flags;
   if (choice.batch != flags.batch || choice.precision != flags.precision ||
       choice.classes != flags.classes || choice.width != flags.width || choice.task != flags.task ||
@@ -174,11 +186,11 @@ train::TrainingGraphSpec configured(NetworkChoice& choice, const ConfigFlags& gi
   config.data.generate_when_read = true;
   choice.batch = config::batch_sizes(config.batch, config::replica_count(config.run, 1)).local;
   choice.precision = to_string(config.run.precision);
-  train::TrainingGraphSpec training;
-  training.model = of_data(config, choice, choice.batch);
-  training.optimizer = config.optimizer;
-  training.freeze = config.model.freeze;
-  return training;
+  ShownNetwork shown{.config = config};
+  shown.training.model = of_data(config, choice, choice.batch);
+  shown.training.optimizer = config.optimizer;
+  shown.training.freeze = config.model.freeze;
+  return shown;
 }
 
 /// Throws for keys that do not describe a network given by its name.
@@ -186,26 +198,28 @@ void check_keys_of_network(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings)
     if (!setting.key.starts_with("model.") && !setting.key.starts_with("optimizer.") &&
         !setting.key.starts_with("loss.") && setting.key != "batch.local" &&
-        setting.key != "run.precision")
+        setting.key != "run.precision" && setting.key != "run.device" &&
+        setting.key != "plan.host_kernels")
       throw ConfigError(fmt::format(
           "{}: {} says nothing of a network by its name, but keys of [model], [optimizer] and "
-          "[loss], batch.local and run.precision do: leave it out, or name a configuration, "
-          "FILE.toml",
+          "[loss], batch.local, run.precision, run.device and plan.host_kernels do: leave it out, "
+          "or name a configuration, FILE.toml",
           setting.where, setting.key));
 }
 
 /// Describes a network given by its name, as sgd with momentum trains it, or as keys say.
-train::TrainingGraphSpec named_network(NetworkChoice& choice, const ConfigFlags& given) {
-  train::TrainingGraphSpec training;
+ShownNetwork named_network(NetworkChoice& choice, const ConfigFlags& given) {
+  ShownNetwork shown;
+  train::TrainingGraphSpec& training = shown.training;
   training.model = model_spec(choice);
   training.optimizer.momentum = 0.9;
   std::vector<Setting> settings = given.settings();
   std::erase_if(settings, [](const Setting& s) { return s.key == "run.log_level"; });
-  if (settings.empty()) return training;
+  if (settings.empty()) return shown;
   check_keys_of_network(settings);
   settings.insert(settings.begin(), {"model.name", choice.model, "NAME"});
   const ResolvedConfig resolved = read_config({"", {}, settings});
-  const config::RunConfig& config = resolved.config;
+  const config::RunConfig& config = shown.config = resolved.config;
   const models::ModelSpec flags = training.model;
   if (choice.batch == 0 && resolved.origins.contains("batch.local"))
     choice.batch = config.batch.local;
@@ -225,21 +239,42 @@ train::TrainingGraphSpec named_network(NetworkChoice& choice, const ConfigFlags&
     model.activations = flags.activations;
   else
     choice.precision = to_string(config.run.precision);
-  return training;
+  return shown;
+}
+
+void print_memory(const plan::Plan& plan, const ComputeBackend& compute) {
+  const auto line = [](const std::string& text, size_t bytes) {
+    fmt::print("  {:<30} {:>10.2f} MiB\n", text, static_cast<double>(bytes) / (1 << 20));
+  };
+  size_t total = 0;
+  for (const MemoryLine& part : memory_of(plan)) {
+    total += part.bytes;
+    const bool state = std::string_view(part.key) == "optimizer_state" && part.bytes > 0;
+    line(part.text +
+             (state ? fmt::format(" ({})", fmt::join(plan.variables.state_kinds, ", ")) : ""),
+         part.bytes);
+  }
+  line("all", total);
+  if (!compute.device) return;
+  line("a training holds on the device", plan::planned_memory(plan).total());
+  fmt::print("device {}\n", device_line(compute.device->facts()));
 }
 
 int run_show(ModelVerb& verb) {
-  train::TrainingGraphSpec training = is_configuration(verb.network.model)
-                                          ? configured(verb.network, verb.flags)
-                                          : named_network(verb.network, verb.flags);
+  ShownNetwork shown = is_configuration(verb.network.model)
+                           ? configured(verb.network, verb.flags)
+                           : named_network(verb.network, verb.flags);
+  train::TrainingGraphSpec& training = shown.training;
   if (!verb.network.input.empty())
     training.model.input = Shape(std::span<const int64_t>(verb.network.input));
   if (training.model.batch == 0)
     training.model.batch = verb.network.batch = usual_batch(training.model);
   const models::ModelSummary summary = models::summarise(training.model);
-  const backend::CpuBackend backend;
+  const ComputeBackend compute = compute_backend(shown.config);
+  const backend::Backend& backend = compute.backend();
   plan::PlanOptions options;
-  options.threads = choose_threads(verb.threads, 0, device::read_topology(), 1);
+  options.threads =
+      compute.device ? 1 : choose_threads(verb.threads, 0, device::read_topology(), 1);
   training.split = {.threads = options.threads, .tile_bytes = backend.tile_bytes()};
   options.layout = verb.network.layout;
   options.measure =
@@ -247,23 +282,13 @@ int run_show(ModelVerb& verb) {
   const plan::Plan plan =
       plan::compile(train::make_training_graph(training).graph, backend, options);
   if (verb.json) {
-    print_model(summary, plan, verb);
+    print_model(summary, plan, verb, compute);
     return 0;
   }
   fmt::print("{}\nmemory of a rank, training with batch {}, {}, {} thread(s), layout {}\n",
              to_text(summary), verb.network.batch, verb.network.precision, options.threads,
              plan.layout);
-  size_t total = 0;
-  for (const MemoryLine& line : memory_of(plan)) {
-    total += line.bytes;
-    const std::string kinds =
-        std::string_view(line.key) == "optimizer_state" && line.bytes > 0
-            ? fmt::format(" ({})", fmt::join(plan.variables.state_kinds, ", "))
-            : "";
-    fmt::print("  {:<30} {:>10.2f} MiB\n", line.text + kinds,
-               static_cast<double>(line.bytes) / (1 << 20));
-  }
-  fmt::print("  {:<30} {:>10.2f} MiB\n", "all", static_cast<double>(total) / (1 << 20));
+  print_memory(plan, compute);
   return 0;
 }
 
@@ -289,7 +314,7 @@ Verb model_verb() {
                         {flag("--threads", "N", "Compute threads, for the memory. 0: all cores",
                               &state->threads, {0}),
                          json_flag(state->json)}),
-                 state->flags.flags({"data-dir"})),
+                 state->flags.flags({"data-dir", "device"})),
       .examples = {{"tutti model show resnet20", "Its layers, parameters and memory"},
                    {"tutti model show run.toml", "Those of the network that a configuration has"},
                    {"tutti model show cosmoflow --set model.kernel=2",

@@ -6,12 +6,12 @@
 #include <memory>
 #include <optional>
 
-#include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
 #include "tutti/cli/config/config_flags.h"
 #include "tutti/cli/flags/flag_rows.h"
 #include "tutti/cli/flags/json_output.h"
+#include "tutti/cli/job/compute_backend.h"
 #include "tutti/cli/job/job.h"
 #include "tutti/cli/job/launch.h"
 #include "tutti/cli/verbs/dry_run.h"
@@ -20,7 +20,9 @@
 #include "tutti/keep/checkpoint.h"
 #include "tutti/keep/run_folder.h"
 #include "tutti/plan/planned_memory.h"
+#include "tutti/plan/slow_steps.h"
 #include "tutti/train/network/network.h"
+#include "tutti/train/settings/device_settings.h"
 #include "tutti/train/settings/pipeline_check.h"
 #include "tutti/train/settings/resume_check.h"
 #include "tutti/train/settings/server_settings.h"
@@ -38,7 +40,9 @@ struct PlanVerb {
 
 Json step_json(const plan::Step& step, bool refusals) {
   Json out = {{"name", step.name}, {"op", step.request.op->name()}, {"kernel", step.kernel}};
-  if (step.speed != backend::KernelSpeed::fast) out["reference_loops"] = true;
+  const bool on_host = plan::runs_on_host(step);
+  if (on_host) out["on_host"] = true;
+  if (step.speed != backend::KernelSpeed::fast && !on_host) out["reference_loops"] = true;
   if (refusals) out["refused"] = step.refused;
   return out;
 }
@@ -135,17 +139,17 @@ void refuse_as_train(const Resumed& from, const config::RunConfig& config, int64
 /// Returns the kernels that an earlier run chose, if train would use the same.
 std::optional<plan::Choices> earlier_choices(const config::RunConfig& config,
                                              const std::optional<Resumed>& from) {
-  if (from) return plan::Choices::parse(from->before.plan_choices);
+  if (from)
+    return plan::Choices::parse(
+        train::choices_of_device(from->before.plan_choices, from->before.settings, config));
   if (config.plan.choices_from.empty()) return std::nullopt;
-  return plan::Choices::parse(
-      keep::verify_checkpoint(keep::checkpoint_at(config.plan.choices_from, "plan.choices_from"))
-          .plan_choices,
-      plan::Choices::Of::another_run);
+  return plan::Choices::parse(train::choices_from(config), plan::Choices::Of::another_run);
 }
 
 int run_plan(const PlanVerb& verb) {
   ResolvedConfig resolved = verb.flags.read_run();
   config::RunConfig& config = resolved.config;
+  train::check_device(config, verb.ranks);
   log::configure(config.run.log_level, 0, 1);
   for (const std::string& warning : resolved.warnings_of_training()) log::warn("{}", warning);
   config.run.threads =
@@ -179,7 +183,8 @@ int run_plan(const PlanVerb& verb) {
                                  0);
   const train::NetworkSpec of_step = train::network_of_step(
       train::step_spec(config, std::move(spec), map, grid, has_clock), workers, 0);
-  const auto network = train::compile_network(of_step, backend::CpuBackend(), *communicator);
+  const ComputeBackend compute = compute_backend(config);
+  const auto network = train::compile_network(of_step, compute.backend(), *communicator);
   const int batches = static_cast<int>(config.batch.accumulate);
   if (verb.json) {
     Json out = plan_json(network->training, verb.refusals);
@@ -187,6 +192,7 @@ int run_plan(const PlanVerb& verb) {
       out["pipeline"] = {{"stages", grid.stages()},
                          {"micro_batches", batches},
                          {"bubble", split::pipeline_bubble(grid.stages(), batches)}};
+    if (compute.device) out["device"] = device_json(compute.device->facts());
     out["replicas"] = replicas;
     out["ranks"] = verb.ranks;
     print_json_output(out);
@@ -195,6 +201,10 @@ int run_plan(const PlanVerb& verb) {
   fmt::print("{}{}\n{} replica(s) on {} rank(s)\nhash {:016x}\n",
              network->training.to_string(verb.refusals), plan::memory_text(network->training),
              replicas, verb.ranks, network->training.hash());
+  if (compute.device)
+    fmt::print("device: {}, of which a training holds {:.1f} MiB\n",
+               device_line(compute.device->facts()),
+               static_cast<double>(plan::planned_memory(network->training).total()) / (1 << 20));
   if (grid.stages() > 1)
     fmt::print("{}\n{}The plan is stage 0's.\n", train::pipeline_line(config),
                train::stages_text(of_step.training));

@@ -86,8 +86,8 @@ study::OnChange change_rule(const std::string& key) {
 std::vector<Flag> configuration_flags(StudyVerb& verb) {
   std::vector<Flag> flags =
       verb.flags.flags({"data-dir", "output-dir", "batch-size", "global-batch-size", "epochs",
-                        "max-steps", "lr", "seed", "precision", "target", "threads", "machine",
-                        "slow", "slow-sigma", "profile", "check-collectives"});
+                        "max-steps", "lr", "seed", "precision", "device", "target", "threads",
+                        "machine", "slow", "slow-sigma", "profile", "check-collectives"});
   for (Flag& flag : flags)
     if (flag.names == "--output-dir")
       flag.help =
@@ -205,6 +205,7 @@ int run_schemes(const StudyVerb& verb, const study::StudyFlags& flags) {
     refuse_groups(config);
     if (!flags.collect_only) {
       train::check_replay(config);
+      check_device_sizes(config, own);
       check_served_sizes(config, own);
     }
     take_configuration(config, own);
@@ -283,7 +284,10 @@ int run_study_verb(const StudyVerb& verb) {
   flags.cores = cores_for_ranks(topology);
   if (!flags.collect_only) train::check_replay(config);
   if (!verb.schemes.empty()) return run_schemes(verb, flags);
-  if (!flags.collect_only) check_served_sizes(config, flags);
+  if (!flags.collect_only) {
+    check_device_sizes(config, flags);
+    check_served_sizes(config, flags);
+  }
   take_configuration(config, flags);
   return study::run_study(flags);
 }

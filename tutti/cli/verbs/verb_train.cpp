@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 
-#include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
@@ -23,6 +22,7 @@
 #include "tutti/cli/flags/json_output.h"
 #include "tutti/cli/flags/terminal.h"
 #include "tutti/cli/flags/version.h"
+#include "tutti/cli/job/compute_backend.h"
 #include "tutti/cli/job/job.h"
 #include "tutti/cli/job/launch.h"
 #include "tutti/cli/job/machine_file.h"
@@ -36,6 +36,7 @@
 #include "tutti/keep/run_folder.h"
 #include "tutti/train/loop/rehearsal.h"
 #include "tutti/train/loop/trainer.h"
+#include "tutti/train/settings/device_settings.h"
 #include "tutti/train/settings/replay_check.h"
 #include "tutti/train/settings/resume_check.h"
 
@@ -221,10 +222,10 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
       (void)keep::preview_run_folder(keep::run_folder_request(config, false));
       return std::string();
     });
+  const ComputeBackend compute = compute_backend(config);  // a device may be missing
   const PreparedData prepared = prepare_data(config, communicator);
   train::check_resume_anyway(verb.resume_anyway, config.checkpoint.resume);
-  const backend::CpuBackend backend;
-  check_before_folder(verb, config, job, prepared.data.view(), backend);
+  check_before_folder(verb, config, job, prepared.data.view(), compute.backend());
   const keep::RunFolder folder(communicator, keep::run_folder_request(config, verb.fresh));
   compare_tokenizers(communicator, config, prepared.data, folder.place());
   const std::string kept = resolved_toml(of_the_run(resolved, folder.place(), requested.threads));
@@ -247,7 +248,7 @@ int train_here(const TrainVerb& verb, ResolvedConfig& resolved, const RankThread
     if (signals) signals->ignore_from_now();
   };
   own_row::set_run(folder.place().resume.empty() ? RunState::no_checkpoint : RunState::checkpoint);
-  spec.backend = &backend;
+  spec.backend = &compute.backend();
   spec.communicator = &communicator;
   spec.data = prepared.data.view();
   spec.staging = prepared.staging;
@@ -270,6 +271,7 @@ int run_train(const TrainVerb& verb) {
   train::check_replay(config);
   require_data(config.data);
   const comm::Launcher launcher = read_launcher();
+  train::check_device(config, std::max(verb.ranks, launcher.size));
   log::configure(config.run.log_level, launcher.rank, launcher.size);
   const RankThreads requested{.threads = static_cast<int>(config.run.threads),
                               .progress = config.comm.progress_threads,

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "tutti/backend/cpu/cpu_backend.h"
 #include "tutti/base/error.h"
 #include "tutti/base/json.h"
 #include "tutti/base/log.h"
@@ -21,6 +20,7 @@
 #include "tutti/cli/flags/json_output.h"
 #include "tutti/cli/infer/import_weights.h"
 #include "tutti/cli/infer/trained_model.h"
+#include "tutti/cli/job/compute_backend.h"
 #include "tutti/cli/job/job.h"
 #include "tutti/cli/job/launch.h"
 #include "tutti/cli/verbs/verbs.h"
@@ -205,11 +205,11 @@ SequencePairs sequence_pairs(const SourcesGiven& given, const TrainedPairs& trai
 }
 
 struct TranslateVerb {
-  std::string weights, config, data_dir, output;
+  std::string weights, data_dir, output;
   SourcesGiven sources;
   train::BeamSettings beam;
   int64_t side_by_side = 16;
-  int threads = 0;
+  ModelRun run{};
   bool json = false;
 };
 
@@ -282,15 +282,13 @@ int translate(const TranslateVerb& verb, const GivenNames& given, const train::F
               config::RunConfig& config) {
   take_task(found, config);
   const SequencePairs pairs = sequence_pairs(verb.sources, {verb.weights, given.config, config});
-  const backend::CpuBackend backend;
-  plan::PlanOptions options = plan_options_for(config, found);
-  options.threads = static_cast<int>(config.run.threads);
+  const ComputeBackend compute = compute_backend(config);
   train::BeamSettings beam = verb.beam;
   beam.end_token = pairs.end_token;
   const int64_t side_by_side =
       std::clamp(std::ssize(pairs.sources), std::ptrdiff_t{1}, std::ptrdiff_t{verb.side_by_side});
   train::Translator translator(train::model_spec(config, *pairs.fields, 1), side_by_side, beam,
-                               backend, options);
+                               compute.backend(), plan_options_for(config, found));
   train::Weights weights(translator.variables(), 1);
   import_weights(given, found, weights);
   translator.bind(weights.replica(0));
@@ -316,12 +314,12 @@ int run_translate(const TranslateVerb& verb) {
         "translate --json says how good translations are, and only a --split has the right ones to "
         "compare with: leave --json out");
   log::configure(log::Level::warn, 0, 1);  // the output is the text
-  const std::string file = configuration_of(verb.weights, verb.config);
-  ResolvedConfig resolved = read_config({.file = file});
+  const std::string file = configuration_of(verb.weights, verb.run.config);
+  ResolvedConfig resolved = read_config({.file = file, .flags = verb.run.device.settings()});
   config::RunConfig& config = resolved.config;
   if (!verb.data_dir.empty()) config.data.dir = verb.data_dir;
   const train::FoundWeights found = train::find_weights(verb.weights, "translate");
-  set_model_threads(found, verb.threads, config);
+  set_model_threads(found, verb.run.threads, config);
   const GivenNames given{.verb = "translate", .weights = verb.weights, .config = file};
   return naming_networks(given, found, config,
                          [&] { return translate(verb, given, found, config); });
@@ -367,7 +365,7 @@ Verb translate_verb() {
               "stand where they should, and of the sequences that are right as a whole.",
           .arguments = {weights_argument(state->weights, "translate",
                                          "tutti translate runs/mine --split test")},
-          .flags = joined(translate_flags(*state), model_flags(state->config, state->threads)),
+          .flags = joined(translate_flags(*state), model_flags(state->run)),
           .examples = {{"tutti translate runs/mine --text hello",
                         "Translate a word or, in quotes, a sentence"},
                        {"tutti translate runs/mine --split test --beam 4 --output test.txt",

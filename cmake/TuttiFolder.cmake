@@ -4,7 +4,8 @@
 # tutti_NAME_test when TESTS are given.
 #
 # COLD: no step of a training waits for these sources, and their numbers are no weights (command lines, records, reports).
-# They are compiled with half the optimisation, which is half the time of the compiler; all but those named as HOT.
+# They are compiled with half the optimisation, which is half the time of the compiler; all but those named as HOT, which are
+# compiled apart from them.
 # FOUND: the sources are all that lie below the folder, but for those of sub-folders that are a folder of their own, and the tests are
 # x_test.cpp among them: a file that is added or removed changes no list. REGISTERS: TuttiRegister.cmake.
 # EXACT: sources whose numbers must be the same wherever a loop begins: they are compiled without contraction, apart from the others.
@@ -12,8 +13,18 @@
 #
 # A release build compiles several sources of a folder as one (CMAKE_UNITY_BUILD in CMakePresets.json): what they all include is
 # read once, and the program is built in half the time. So a name in an anonymous namespace is given once in a target
-# (architecture.tree looks at functions). HOT sources and those with options of their own stay alone.
+# (architecture.tree looks at functions). Sources with options of their own stay alone.
 set(tutti_hot_options "$<$<CONFIG:Release>:${tutti_release_options}>")
+
+# Compiles some sources of a folder's library together, with options of their own.
+function(tutti_compile_apart library kind options)
+  add_library(${library}_${kind} OBJECT ${ARGN})
+  target_compile_options(${library}_${kind} PRIVATE ${options})
+  target_link_libraries(${library}_${kind} PRIVATE $<TARGET_PROPERTY:${library},LINK_LIBRARIES>)
+  set_target_properties(${library}_${kind} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  tutti_precompile(${library}_${kind})
+  target_sources(${library} PRIVATE $<TARGET_OBJECTS:${library}_${kind}>)
+endfunction()
 
 # The sources below the current folder, in the order of their paths; CMake looks again at each build.
 function(tutti_find_sources sources tests)
@@ -38,20 +49,18 @@ function(tutti_folder name)
   endif()
   list(TRANSFORM arg_USES PREPEND tutti_)
   if(arg_SOURCES)
-    add_library(tutti_${name} STATIC ${arg_SOURCES} ${arg_HOT})
+    add_library(tutti_${name} STATIC ${arg_SOURCES})
     if(arg_EXACT)
-      add_library(tutti_${name}_exact OBJECT ${arg_EXACT})
-      target_compile_options(tutti_${name}_exact PRIVATE -ffp-contract=off)
-      target_link_libraries(tutti_${name}_exact PRIVATE tutti_compiler fmt::fmt ${arg_USES} ${arg_LINK})
-      set_target_properties(tutti_${name}_exact PROPERTIES POSITION_INDEPENDENT_CODE ON)
-      target_sources(tutti_${name} PRIVATE $<TARGET_OBJECTS:tutti_${name}_exact>)
+      tutti_compile_apart(tutti_${name} exact -ffp-contract=off ${arg_EXACT})
+    endif()
+    if(arg_HOT)
+      tutti_compile_apart(tutti_${name} hot "${tutti_hot_options}" ${arg_HOT})
     endif()
     if(arg_REGISTERS)
       tutti_register(tutti_${name} ${arg_REGISTERS} ${arg_SOURCES} ${arg_HOT} ${arg_EXACT})
     endif()
     if(arg_COLD)
       target_compile_options(tutti_${name} PRIVATE ${tutti_cold_options})
-      set_source_files_properties(${arg_HOT} PROPERTIES COMPILE_OPTIONS "${tutti_hot_options}" SKIP_PRECOMPILE_HEADERS ON)
     endif()
     target_link_libraries(tutti_${name} PUBLIC tutti_compiler fmt::fmt ${arg_USES} ${arg_LINK})
     set_target_properties(tutti_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)

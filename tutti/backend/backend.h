@@ -133,6 +133,12 @@ struct KernelRequest {
 /// for nothing, the `oracle` is taken only if nothing else accepts.
 enum class KernelSpeed : uint8_t { fast, slow, oracle };
 
+/// The outcome of running a kernel beside one that is known to be right.
+struct KernelTrial {
+  std::string refusal;  ///< why it is not taken; empty: it agrees
+  std::string result;   ///< how far it agrees, for people
+};
+
 /// One answer: a kernel that accepts, with the descs it wants for the free operands, or a refusal
 /// that gives the reason.
 struct KernelCandidate {
@@ -144,6 +150,11 @@ struct KernelCandidate {
   /// The distance of its results from exact ones, as a multiple of the error from rounding operands
   /// and results to these types (2-norm, random operands). PlanOptions::most_error limits it.
   double error = 1;
+  /// For a kernel of a library: runs it beside one of ours on numbers of its own, which takes a
+  /// while and waits. It must be called before the kernel is first taken. Null: it needs no trial.
+  std::function<KernelTrial()> trial = {};
+  /// The device and the versions of the libraries with which `name` means something; empty: always.
+  std::string versions = {};
 };
 
 class Backend {
@@ -157,6 +168,9 @@ class Backend {
   virtual std::vector<Layout> activation_layouts(const Shape& shape, DType dtype) const = 0;
   /// Returns the bytes of fast memory private to one core: a tile should fit into it.
   virtual size_t tile_bytes() const { return size_t{1} << 20; }
+  /// Whether a backward pass should compute again what is cheap, such as a normalisation, in place
+  /// of reading it: right where a tile stays in a core's cache, a pass more where memory is fast.
+  virtual bool repeats_cheap_ops() const { return true; }
   /// Returns the device on whose streams the kernels run; null: they run on the threads that call
   /// them.
   virtual device::Device* device() const { return nullptr; }

@@ -12,7 +12,7 @@
 
 namespace tutti::config {
 
-enum class Precision { fp32, bf16 };
+enum class Precision { fp32, bf16, tf32 };
 enum class DeviceKind { cpu, cuda, emulated };
 /// The model's own; zero-padded identity; 1x1 convolution (He et al. 2015, section 4.2).
 enum class Shortcut { automatic, A, B };
@@ -30,7 +30,7 @@ enum class SeedPoints { peaks, grid };
 enum class BatchScaling { none, linear, sqrt };
 
 /// The words of each enumeration in a configuration, in the order of its values.
-constexpr std::array<std::string_view, 2> words(Precision) { return {"fp32", "bf16"}; }
+constexpr std::array<std::string_view, 3> words(Precision) { return {"fp32", "bf16", "tf32"}; }
 constexpr std::array<std::string_view, 3> words(DeviceKind) { return {"cpu", "cuda", "emulated"}; }
 constexpr std::array<std::string_view, 3> words(Shortcut) { return {"auto", "A", "B"}; }
 constexpr std::array<std::string_view, 5> words(ModelTask) {

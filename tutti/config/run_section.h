@@ -104,8 +104,11 @@ struct RunSection {
          "or a GPU that is emulated, slowly, to try what a real one would do. A device has one "
          "rank, whose replicas meet in every step. A checkpoint goes on on any of them")
         .may_change();
-    t.key(&S::precision, "precision",
-          "Compute and storage type; bf16 keeps fp32 master weights, sums and statistics");
+    t.key(
+        &S::precision, "precision",
+        "Compute and storage type; bf16 keeps fp32 master weights, sums and statistics. tf32 is "
+        "fp32 whose convolutions and dense layers round factors to 10 bits, on an NVIDIA GPU with "
+        "its libraries alone");
     t.key(&S::threads, "threads",
           "Compute threads of a rank. 0: OMP_NUM_THREADS, else the node's cores / its ranks")
         .between(0, 4096)

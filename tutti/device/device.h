@@ -143,6 +143,8 @@ struct DeviceCounts {
   size_t bytes = 0, most_bytes = 0;  ///< memory of the device in use, now and at most
 };
 
+class Libraries;
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -159,6 +161,9 @@ class Device {
   virtual DeviceCounts counts() const = 0;
   /// Returns the own kernels that were built for this device.
   virtual std::span<const DeviceFunction> functions() const = 0;
+  /// Returns the libraries of the device's maker (libraries.h), which belong to the device; null:
+  /// there are none for it.
+  virtual Libraries* libraries() { return nullptr; }
   /// Returns the energy that the device has used since it was opened, in joules; negative: unknown.
   virtual double joules() { return -1; }
   /// Seconds after which wait() gives up; the device may then be lost.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
+#include <utility>
 
 #include "tutti/base/log.h"
 #include "tutti/plan/kernel_timer.h"
@@ -22,6 +24,13 @@ std::string results_of(const backend::KernelRequest& request) {
   return text;
 }
 
+/// A choice is a name and, where it was tried, a tab and the trial.
+std::string_view name_in(std::string_view choice) { return choice.substr(0, choice.find('\t')); }
+
+std::string_view after_tab(std::string_view choice) {
+  return choice.substr(std::min(choice.find('\t'), choice.size() - 1) + 1);
+}
+
 }  // namespace
 
 std::string_view Choices::find(const std::string& problem) {
@@ -29,6 +38,27 @@ std::string_view Choices::find(const std::string& problem) {
   if (at == made_.end()) return {};
   at->second.used = true;
   return at->second.choice;
+}
+
+void Choices::record_tried(const std::string& problem, const std::string& name,
+                           const std::string& versions, std::string_view result) {
+  std::string choice = fmt::format("{}\t{}: {}", name, versions, result);
+  for (char& c : std::span(choice).subspan(name.size() + 1))
+    if (c == '\t' || c == '\n') c = ' ';
+  record(problem, std::move(choice));
+}
+
+std::string_view Choices::trial(const std::string& problem) const {
+  const auto at = made_.find(problem);
+  return at == made_.end() ? std::string_view() : after_tab(at->second.choice);
+}
+
+void Choices::warn_of_versions(std::string_view there, std::string_view here) {
+  if (std::exchange(warned_, true)) return;
+  log::warn(
+      "kernels of libraries were chosen for {}; here is {}: they are chosen anew, and results may "
+      "be rounded otherwise",
+      there, here.empty() ? "no such library" : here);
 }
 
 namespace {
@@ -141,6 +171,18 @@ std::string why_refused(const std::vector<backend::KernelCandidate>& candidates,
   return at == candidates.end() || at->refusal.empty() ? std::string() : ": " + at->refusal;
 }
 
+/// Whether a trial was made with other versions than the candidates have; warns of that.
+bool is_of_other_versions(std::string_view trial, Choices& choices,
+                          const std::vector<backend::KernelCandidate>& candidates) {
+  if (trial.empty()) return false;
+  std::string_view here;
+  for (const backend::KernelCandidate& c : candidates)
+    if (!c.versions.empty()) here = c.versions;
+  if (!here.empty() && trial.starts_with(fmt::format("{}: ", here))) return false;
+  choices.warn_of_versions(trial.substr(0, trial.find(": ")), here);
+  return true;
+}
+
 }  // namespace
 
 const backend::KernelCandidate& choose(
@@ -162,13 +204,16 @@ const backend::KernelCandidate& choose(
                     refusals.empty() ? std::string(": no backend knows this op") : refusals));
   if (accepted.size() > 1)
     std::erase_if(accepted, [](const auto* c) { return c->speed == backend::KernelSpeed::oracle; });
+  if (is_of_other_versions(choices.trial(problem), choices, candidates)) choices.forget(problem);
   if (accepted.size() == 1) return *accepted.front();
   std::string_view recorded = choices.find(problem);
   if (recorded.empty()) recorded = choices.find_same(request);
-  if (!recorded.empty()) {
+  if (!recorded.empty() && !is_of_other_versions(after_tab(recorded), choices, candidates)) {
+    const std::string choice(recorded);
+    recorded = name_in(choice);
     for (const auto* c : accepted)
       if (c->name == recorded) {
-        choices.record(problem, c->name);  // the choice may be another problem's
+        choices.record(problem, choice);  // it may be another problem's
         return *c;
       }
     if (choices.binding())

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"
 #include "tutti/ops/reorder.h"
@@ -118,6 +121,48 @@ TEST(Choices, WhatAKernelCostsBesidesItsRunCounts) {
         }).name;
     EXPECT_NE(chosen, dear);
   }
+}
+
+/// Returns a kernel of ours and one of a library with these versions.
+std::vector<backend::KernelCandidate> with_library(const std::string& versions) {
+  auto candidates = two_candidates();
+  candidates[1].versions = versions;
+  return candidates;
+}
+
+TEST(Choices, ATrialIsKeptWithTheVersionsThatItHolds) {
+  Choices made;
+  made.record_tried(problem_text(request()), "second", "GPU, library 1", "agrees\tby\n1e-7");
+  const std::string text = made.to_string();
+  EXPECT_TRUE(text.ends_with("\tsecond\tGPU, library 1: agrees by 1e-7\n")) << text;
+  EXPECT_EQ(text.find('\n'), text.size() - 1);
+  Choices choices = Choices::parse(text);
+  const auto same = with_library("GPU, library 1");
+  EXPECT_EQ(choose(request(), same, false, choices).name, "second");
+  EXPECT_EQ(choices.trial(problem_text(request())), "GPU, library 1: agrees by 1e-7");
+  EXPECT_EQ(choices.to_string(), text);
+  for (const std::string versions : {"GPU, library 10", "GPU, library 2", ""}) {
+    choices = Choices::parse(text);
+    const auto others = with_library(versions);
+    EXPECT_EQ(choose(request(), others, false, choices).name, "first") << versions;
+    EXPECT_EQ(choices.trial(problem_text(request())), "") << versions;
+  }
+  choices = Choices::parse(text);
+  auto gone = same;
+  gone[1].refusal = "not deterministic";
+  gone.push_back(two_candidates()[0]);
+  gone.back().name = "third";
+  EXPECT_TRUE(throws<ConfigError>({"'second'", "not deterministic"},
+                                  [&] { choose(request(), gone, false, choices); }));
+}
+
+TEST(Choices, AnotherTrialDoesNotStandWhereOneKernelIsLeft) {
+  Choices choices;
+  choices.record_tried(problem_text(request()), "second", "GPU, library 1", "agrees");
+  auto alone = with_library("");
+  alone.pop_back();
+  EXPECT_EQ(choose(request(), alone, false, choices).name, "first");
+  EXPECT_EQ(choices.trial(problem_text(request())), "");
 }
 
 /// The parameters of a network that is only evaluated are plain.

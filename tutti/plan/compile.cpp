@@ -100,6 +100,7 @@ Plan compile_schedule(const graph::Graph& graph, const Schedule& schedule,
   plan.graph = graph;
   plan.options = options;
   plan.layout = options.layout;
+  plan.on_device = backend.device() != nullptr;
   plan.inputs = graph.with_role(graph::Role::input);
   plan.batch = batch_of(graph);
 

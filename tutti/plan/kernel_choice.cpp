@@ -51,20 +51,9 @@ backend::KernelCandidate KernelChooser::pick(Step& step) {
           "its results are {:.1f} times as far from the exact ones as the definition's, and "
           "plan.bf16_error is {:g}",
           c.error, options_.most_error);
-  const auto choice = [&] {
-    const backend::KernelCandidate* const taken =
-        &choose(step.request, candidates, options_.measure, options_.choices,
-                [&](const backend::KernelCandidate& c) { return packing_seconds(step, c); });
-    return &candidates[static_cast<size_t>(taken - candidates.data())];
-  };
   try {
-    backend::KernelCandidate* taken = choice();
-    for (int64_t n = size_refused(step, *taken); n > 0; n = size_refused(step, *taken)) {
-      taken->refusal = fmt::format("refuses a tile of {} samples in the layouts it asks for", n);
-      options_.choices.forget(problem_text(step.request));
-      taken = choice();
-    }
-    const backend::KernelCandidate& chosen = *taken;
+    const backend::KernelCandidate& chosen = *choose_tried(step, candidates);
+    step.trial = options_.choices.trial(problem_text(step.request));
     step.kernel = chosen.name;
     step.speed = chosen.speed;
     for (const backend::KernelCandidate& c : candidates)
@@ -74,6 +63,38 @@ backend::KernelCandidate KernelChooser::pick(Step& step) {
     return chosen;
   } catch (const DeviceError& error) {
     throw DeviceError(fmt::format("layer '{}': {}", step.name, error.what()));
+  }
+}
+
+/// Refuses candidates that turn out not to be usable, until the best of the others is.
+backend::KernelCandidate* KernelChooser::choose_tried(
+    const Step& step, std::vector<backend::KernelCandidate>& candidates) {
+  Choices& choices = options_.choices;
+  const std::string problem = problem_text(step.request);
+  std::string versions, failures;
+  for (;;) {
+    const backend::KernelCandidate& best =
+        choose(step.request, candidates, options_.measure, choices,
+               [&](const backend::KernelCandidate& c) { return packing_seconds(step, c); });
+    backend::KernelCandidate* const taken =
+        &candidates[static_cast<size_t>(&best - candidates.data())];
+    if (const int64_t n = size_refused(step, *taken); n > 0) {
+      taken->refusal = fmt::format("refuses a tile of {} samples in the layouts it asks for", n);
+    } else if (taken->trial && choices.trial(problem).empty()) {
+      const backend::KernelTrial trial = taken->trial();
+      if (trial.refusal.empty()) {
+        choices.record_tried(problem, taken->name, taken->versions, failures + trial.result);
+        return taken;
+      }
+      taken->refusal = trial.refusal;
+      versions = taken->versions;
+      failures += fmt::format("{}: {}; ", taken->name, trial.refusal);
+    } else {
+      if (!failures.empty())
+        choices.record_tried(problem, taken->name, versions, failures + "taken instead");
+      return taken;
+    }
+    choices.forget(problem);
   }
 }
 

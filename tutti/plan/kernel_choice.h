@@ -1,14 +1,16 @@
 #pragma once
 // Chooses the kernel of each step.
 
+#include <vector>
+
 #include "tutti/plan/plan.h"
 
 namespace tutti::plan {
 
 class KernelChooser {
  public:
-  /// Measures if `options` allows it, and records its choices in options.choices. `backend` and
-  /// `options` must outlive it.
+  /// Measures if `options` allows it, tries kernels that need it, and records its choices in
+  /// options.choices. `backend` and `options` must outlive it.
   KernelChooser(const backend::Backend& backend, PlanOptions& options)
       : backend_(backend), options_(options) {}
 
@@ -18,6 +20,8 @@ class KernelChooser {
   backend::KernelCandidate pick(Step& step);
 
  private:
+  backend::KernelCandidate* choose_tried(const Step& step,
+                                         std::vector<backend::KernelCandidate>& candidates);
   int64_t size_refused(const Step& step, const backend::KernelCandidate& candidate) const;
 
   const backend::Backend& backend_;

@@ -43,11 +43,13 @@ struct Step {
   std::string kernel;  ///< name of the chosen candidate
   backend::KernelSpeed speed = backend::KernelSpeed::fast;
   std::vector<std::string> refused;  ///< the other candidates, as "candidate: reason"
+  std::string trial;  ///< versions, and how far a library's kernel agrees with one of ours
   graph::Walk walk = graph::Walk::per_sample;
   int64_t samples = 0;  ///< samples that its band walks over
   backend::KernelRequest
       request;  ///< every desc is final; dimension 0 of batched descs is the band's tile
   size_t workspace_bytes = 0, state_bytes = 0;  ///< bytes that its kernel needs
+  size_t number_bytes = 0;                      ///< the same, for numbers of each step on a device
   bool first_has_state = false;  ///< the first thread's accumulator is not an output's own memory
   std::vector<bool> in_batched, out_batched;  ///< whether a tile has its own part of the operand
   std::vector<Place> in, out;
@@ -108,6 +110,7 @@ struct MemoryLimit {
   int sums = 0;        ///< arenas of sums over ranks, as large as one of gradients
   int shown = 0;       ///< arenas of weights that are evaluated instead of others
   int replicas = 1;    ///< copies of weights, statistics and optimizer state
+  int statistics = 0;  ///< on a device: more arenas of statistics, of replicas that share weights
   int met = 0;         ///< arenas like the trained parameters', for replicas that meet, or servers
 };
 
@@ -159,6 +162,7 @@ struct Plan {
   size_t first_state_bytes = 0;   ///< the same for the first thread, which accumulates in outputs
                                   ///< if it can
   Recomputed recomputed;          ///< computed again because of options.memory
+  bool on_device = false;         ///< its kernels put work on the streams of a device
   int64_t batch = 0;              ///< samples per run
   std::string layout;             ///< the layout used
 

@@ -4,9 +4,25 @@
 
 #include <algorithm>
 
+#include "tutti/plan/device_memory.h"
+
 namespace tutti::plan {
 
-PlannedMemory planned_memory(const Plan& plan) {
+namespace {
+
+/// Returns the memory of a plan whose kernels run on a device; `memory` is that of the same plan on
+/// threads.
+PlannedMemory memory_there(const Plan& plan, PlannedMemory memory) {
+  const MemoryLimit& limit = plan.options.memory;
+  const DeviceInputs inputs = device_inputs(plan);
+  memory.variables += plan.variables.statistic_bytes * static_cast<size_t>(limit.statistics);
+  if (!plan.buckets.empty()) memory.gradients += device_finding_bytes(plan.variables.trained_bytes);
+  memory.scratch = plan.packed_bytes + plan.tile_scratch_bytes + plan.workspace_bytes +
+                   kPassSlots * inputs.pass_bytes + inputs.update_bytes + device_number_bytes(plan);
+  return memory;
+}
+
+PlannedMemory memory_here(const Plan& plan) {
   const Variables& variables = plan.variables;
   const MemoryLimit& limit = plan.options.memory;
   const auto threads = static_cast<size_t>(plan.options.threads);
@@ -24,6 +40,13 @@ PlannedMemory planned_memory(const Plan& plan) {
                      plan.first_state_bytes + (threads - 1) * plan.state_bytes,
           .besides = limit.besides,
           .copies = std::min(limit.copies, kept)};
+}
+
+}  // namespace
+
+PlannedMemory planned_memory(const Plan& plan) {
+  const PlannedMemory memory = memory_here(plan);
+  return plan.on_device ? memory_there(plan, memory) : memory;
 }
 
 size_t arena_limit(const Plan& plan) {

@@ -8,15 +8,17 @@
 
 namespace tutti::plan {
 
-/// Memory of a rank, in bytes. It does not contain the program and its libraries, batches that wait
-/// to be trained on, or what messages to other ranks need.
+/// Memory of a rank, in bytes; on a device, that of the device, and all of it. Otherwise it does
+/// not contain the program and its libraries, batches that wait to be trained on, or what messages
+/// to other ranks need.
 struct PlannedMemory {
   size_t variables = 0;  ///< weights, tables, statistics and optimizer state, and copies of weights
   size_t gradients = 0;  ///< gradients of micro-batches, their sums, and what compression keeps
   size_t results = 0;    ///< activations and their gradients that bands leave to later ones
-  size_t scratch = 0;  ///< packed weights, and the tiles, workspace and accumulators of each thread
-  size_t besides = 0;  ///< MemoryLimit::besides
-  size_t copies = 0;   ///< MemoryLimit::copies
+  size_t scratch = 0;    ///< packed weights, and the tiles, workspace and accumulators of each
+                         ///< thread; on a device also the inputs and numbers of passes
+  size_t besides = 0;    ///< MemoryLimit::besides
+  size_t copies = 0;     ///< MemoryLimit::copies
   size_t total() const { return variables + gradients + results + scratch + besides + copies; }
 };
 

@@ -37,6 +37,7 @@ void print_step(std::string& text, const Plan& plan, const Step& step, bool with
   print_operands(text, plan, step.request.out, step.out);
   text += '\n';
   if (!with_refusals) return;
+  if (!step.trial.empty()) text += fmt::format("      tried on {}\n", step.trial);
   for (const std::string& refused : step.refused) text += "      not " + refused + '\n';
 }
 

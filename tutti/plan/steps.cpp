@@ -23,13 +23,16 @@ class KernelMemory {
     const auto [at, added] = bytes_.try_emplace(problem_text(step.request) + " by " + step.kernel);
     if (added) {
       const std::unique_ptr<backend::Kernel> kernel = chosen.make();
-      at->second = {kernel->workspace_bytes(), kernel->state_bytes(), kernel->state_output() < 0};
+      at->second = {kernel->workspace_bytes(), kernel->state_bytes(), kernel->state_output() < 0,
+                    kernel->number_bytes()};
     }
-    std::tie(step.workspace_bytes, step.state_bytes, step.first_has_state) = at->second;
+    std::tie(step.workspace_bytes, step.state_bytes, step.first_has_state, step.number_bytes) =
+        at->second;
   }
 
  private:
-  std::map<std::string, std::tuple<size_t, size_t, bool>> bytes_;  // workspace, state, of the first
+  // Workspace, state, whether the first thread has one, numbers.
+  std::map<std::string, std::tuple<size_t, size_t, bool, size_t>> bytes_;
 };
 
 class StepMaker {

@@ -44,12 +44,14 @@ void DeviceRun::run(const std::vector<GuardedOperand>& in, const std::vector<Gua
     for (const GuardedOperand& operand : *side) operands.push_back(&operand);
   for (size_t i = 0; i < operands.size(); ++i)
     mirrors.to_device(memory_[i].data(), operands[i]->memory.data(), memory_[i].bytes(), *stream_);
-  alignas(16) std::byte numbers[256];
-  CHECK(kernel_->number_bytes() <= sizeof numbers, "{} bytes of numbers", kernel_->number_bytes());
-  kernel_->write_numbers(step_, numbers);
-  mirrors.to_device(numbers_.data(), numbers, kernel_->number_bytes(), *stream_);
-  stream_->fill(workspace_.data(), kGuardByte, workspace_.bytes());
+  const device::Buffer numbers(numbers_.bytes());
+  kernel_->write_numbers(step_, numbers.data());
+  mirrors.to_device(numbers_.data(), numbers.data(), numbers_.bytes(), *stream_);
+  std::byte guard[kGuard];
+  put_guard(guard);
   stream_->fill(workspace_.data() + kGuard, std::byte{0xFF}, workspace_.bytes() - 2 * kGuard);
+  for (std::byte* const place : workspace_guards())
+    mirrors.to_device(place, guard, kGuard, *stream_);
 
   if (recording)
     stream_->replay(*recording);
@@ -58,11 +60,11 @@ void DeviceRun::run(const std::vector<GuardedOperand>& in, const std::vector<Gua
 
   for (size_t i = 0; i < operands.size(); ++i)
     mirrors.to_host(operands[i]->memory.data(), memory_[i].data(), memory_[i].bytes(), *stream_);
-  std::byte guards[2 * kGuard];
-  mirrors.to_host(guards, workspace_.data(), kGuard, *stream_);
-  mirrors.to_host(guards + kGuard, workspace_.data() + workspace_.bytes() - kGuard, kGuard,
-                  *stream_);
-  intact_ = std::ranges::all_of(guards, [](std::byte b) { return b == kGuardByte; });
+  intact_ = true;
+  for (std::byte* const place : workspace_guards()) {
+    mirrors.to_host(guard, place, kGuard, *stream_);
+    intact_ = intact_ && is_guard(guard);
+  }
 }
 
 }  // namespace tutti::backend

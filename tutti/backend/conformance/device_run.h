@@ -1,6 +1,7 @@
 #pragma once
 // Runs a kernel on a device for OpRun. Private to it.
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -26,6 +27,10 @@ class DeviceRun {
 
  private:
   void put_kernel();
+  /// Returns where the guards before and behind the workspace begin.
+  std::array<std::byte*, 2> workspace_guards() const {
+    return {workspace_.data(), workspace_.data() + workspace_.bytes() - kGuard};
+  }
 
   const Backend& backend_;
   std::unique_ptr<Kernel> kernel_;

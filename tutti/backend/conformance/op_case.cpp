@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "tutti/backend/conformance/case_table.h"
 #include "tutti/base/error.h"
 #include "tutti/base/numeric/rng.h"
@@ -24,6 +26,7 @@ double draw(Rng& rng, Fill fill, int64_t labels) {
     case Fill::positive: return 0.5 + rng.uniform();
     case Fill::unit: return rng.uniform();
     case Fill::label: return rng.below(static_cast<uint32_t>(labels));
+    case Fill::ties: return rng.below(16) == 0 ? std::nan("") : static_cast<int>(rng.below(3)) - 1;
   }
   return 0;
 }

@@ -19,8 +19,9 @@
 
 namespace tutti::backend {
 
-/// The kind of random numbers an operand gets, for kernels that do not accept every number.
-enum class Fill : uint8_t { normal, positive, unit, label };
+/// The kind of random numbers an operand gets, for kernels that do not accept every number. `ties`
+/// are few different numbers, and NaNs among them: for maxima.
+enum class Fill : uint8_t { normal, positive, unit, label, ties };
 
 struct OpCase {
   std::string text;

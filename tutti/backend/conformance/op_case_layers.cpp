@@ -74,7 +74,9 @@ void batch_norm_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   if (line.op == "batch_norm_stats") {
     made.use<ops::BatchNormStats>(ops::NormStatistics{.running = line.has("running")});
-    in.batched(x, line.dtype).fixed(channels).fixed(channels, Fill::positive);
+    in.batched(x, line.dtype, line.has("positive") ? Fill::positive : Fill::normal)
+        .fixed(channels)
+        .fixed(channels, Fill::positive);
   } else if (line.op == "batch_norm_grad_reduce") {
     const bool two = line.has("two");
     made.use<ops::BatchNormGradReduce>(relu, two, epsilon_of(line));
@@ -172,7 +174,7 @@ void pool_case(CaseLine& line, OpCase& made) {
   a.count_include_pad = !line.has("exclude_pad");
   if (line.op == "pool") {
     made.use<ops::Pool>(a);
-    in.batched(x, line.dtype);
+    in.batched(x, line.dtype, line.has("ties") ? Fill::ties : Fill::normal);
   } else {
     made.use<ops::PoolGrad>(a, x);
     const Shape y = ops::pool_output_shape(a, x);
@@ -269,11 +271,14 @@ void register_conv_cases(CaseTable& table) {
 }
 
 void register_layer_cases(CaseTable& table) {
-  const CaseTable::Words images = {"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n2c16d3h4w5",
-                                   "n2c152h3w2"},
-                         shapes = {"n5c16h8w8", "n4c32h5w7",   "n3c5h6w7",
-                                   "n7c19",     "n2c16d3h4w5", "n2c152h3w2"};
-  table.add({"batch_norm_stats"}, batch_norm_case).lines(with_endings(shapes, {"", " running"}));
+  const CaseTable::Words
+      images = {"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n2c16d3h4w5", "n2c152h3w2"},
+      shapes = {"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n7c19", "n2c16d3h4w5", "n2c152h3w2"},
+      many = {"n17c3h18w18",
+              "n40c16h16w16"};  // sums of many parts; means far from 0 for statistics
+  table.add({"batch_norm_stats"}, batch_norm_case)
+      .lines(with_endings(shapes, {"", " running"}))
+      .lines(with_endings(many, {" positive"}));
   table.add({"batch_norm_grad_apply"}, batch_norm_case).lines(shapes);
   table.add({"batch_norm_grad_scale"}, batch_norm_case)
       .lines(with_endings(shapes, {"", " variance"}));
@@ -281,7 +286,8 @@ void register_layer_cases(CaseTable& table) {
       .lines(with_endings(with_endings(shapes, {"", " relu"}), {"", " residual"}));
   table.add({"batch_norm_grad_reduce"}, batch_norm_case)
       .lines(with_endings(with_endings(with_endings(shapes, {"", " relu"}), {"", " two"}),
-                          {"", " variance"}));
+                          {"", " variance"}))
+      .lines(with_endings(many, {" relu two"}));
   table.add({"global_average_pool", "spatial_sum"}, over_positions_case).lines(images);
   table.add({"global_average_pool_grad", "broadcast"}, to_positions_case).lines(images);
   table.add({"pool", "pool_grad"}, pool_case)
@@ -290,6 +296,9 @@ void register_layer_cases(CaseTable& table) {
               "n3c5h9w7 average r3s3 stride2 pad1", "n3c5h9w7 average r3s2 pad1x0 exclude_pad",
               "n2c3d5h5w6 average t3r3s3 pad1", "n2c32h7w7 max r3s3 pad1",
               "n2c3d1h5w6 average t2r2s2 pad1", "n2c16d1h5w6 max t2r2s2 pad1"});
+  table.add({"pool"}, pool_case)
+      .lines({"n4c16h8w8 max r2s2 stride2 ties", "n3c5h9w7 max r3s3 stride2 pad1 ties",
+              "n2c16d6h6w6 max t2r2s2 stride2 ties", "n2c32h7w7 max r3s3 pad1 ties"});
   table.add({"power_spectrum", "power_spectrum_grad"}, spectrum_case)
       .lines({"n2c3h24w40", "n3c16h6w7", "n2c5d8h5w9", "n1c2d6h70w9", "n2c1d12h12w12", "n2c3w97",
               "n1c2d1h9w12", "n1c1h150w3"});

@@ -64,7 +64,7 @@ void parts_case(CaseLine& line, OpCase& made) {
     for (size_t r = 0; r < ranks; ++r) in.fixed(x).fixed(x, Fill::positive);
   } else if (line.op == "batch_norm_moments") {
     made.use<ops::BatchNormMoments>();
-    in.batched(x, line.dtype);
+    in.batched(x, line.dtype, line.has("positive") ? Fill::positive : Fill::normal);
   } else {
     const std::vector<float> weights{0.5f, 2.0f, 1.25f, 0.0f, 3.0f};
     made.use<ops::LabelWeights>(weights);
@@ -96,9 +96,10 @@ void register_parts_cases(CaseTable& table) {
   table.add({"sum_parts"}, parts_case).lines({"n333 ranks3 scale0.5", "n1 ranks4"}, {"f32"});
   table.add({"merge_moments"}, parts_case)
       .lines({"n64 ranks2", "n37 ranks5", "n37 ranks3 running"}, {"f32"});
-  table.add({"label_weights"}, parts_case).lines({"n3c6h7", "n9", "n2c4h5w6"}, {"i32"});
+  table.add({"label_weights"}, parts_case).lines({"n3c6h7", "n9", "n2c4h5w6", "n70c9h8"}, {"i32"});
   table.add({"batch_norm_moments"}, parts_case)
-      .lines({"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n7c19", "n2c16d3h4w5", "n2c152h3w2"});
+      .lines({"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n7c19", "n2c16d3h4w5", "n2c152h3w2",
+              "n17c3h18w18 positive", "n40c16h16w16 positive"});
 }
 
 }  // namespace tutti::backend

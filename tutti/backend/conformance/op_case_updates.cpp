@@ -111,20 +111,21 @@ void register_update_cases(CaseTable& table) {
   update("sgd_update",
          {"n1000", "n333 momentum0.9 decay0.0001 count5",
           "n64 momentum0.9 decay0.01 nesterov count3", "n333 momentum0.9 decay0.01 clip0.3 count3",
-          "n333 clip0.3", "n333 momentum0.9 decay0.01 rate0.1 count3"});
+          "n333 clip0.3", "n333 momentum0.9 decay0.01 rate0.1 count3", "n5 momentum0.9 count90"});
   update("adam_update", {"n333 clip0.3 count2", "n333 count5", "n333 decay0.1 decoupled count2",
                          "n333 decay0.1 count2", "n333 decay0.1 decoupled rate0.1 count2"});
   update("rmsprop_update", {"n333 clip0.3 count2", "n333 count5", "n333 decay0.1 rate0.1 count2"});
   update("lars_update",
          {"n333 momentum0.9 decay0.0001 count5", "n5000 momentum0.9 decay0.0001 count3",
-          "n333 momentum0.9 decay0.01 rate0.1 count3"});
-  update("parameter_norms", {"n333 count5", "n5000 count3"});
-  update("gradient_squares", {"n333 count5", "n5000 count3"});
-  update("lamb_moments", {"n333 count5", "n5000 decay0.1 count3"});
-  update("lamb_update", {"n5000 decay0.1 count3", "n333 decay0.1 rate0.1 count3"});
+          "n333 momentum0.9 decay0.01 rate0.1 count3", "n5 count170", "n530000"});
+  update("parameter_norms", {"n333 count5", "n5000 count3", "n5 count90"});
+  update("gradient_squares", {"n333 count5", "n5000 count3", "n5 count90"});
+  update("lamb_moments", {"n333 count5", "n5000 decay0.1 count3", "n5 count90"});
+  update("lamb_update",
+         {"n5000 decay0.1 count3", "n333 decay0.1 rate0.1 count3", "n5 count170", "n530000"});
   update("weight_average", {"n333 decay0.9 count5", "n333 decay0.9 from8 count2"});
   table.add({"clip_scale"}, clip_case)
-      .lines({"n5000 limit0.2 count3", "n333 limit1000 count5"}, {"f32"});
+      .lines({"n5000 limit0.2 count3", "n333 limit1000 count5", "n5 limit0.2 count90"}, {"f32"});
   table.add({"embedding_bag"}, table_case)
       .lines({"n5c3w7 first1", "n9c4w16 count4 rows1000", "n33c5w33 first2 count3",
               "n33c5w33 first2 count3 mean", "n9c4w16 count4 weighted rows50",

@@ -20,11 +20,12 @@ void pointwise_case(CaseLine& line, OpCase& made) {
   const bool pair = line.op == "add" || line.op == "mul" || line.op == "activation_grad" ||
                     line.op == "gaussian_sample";
   const bool whole = line.has("whole");  // without a batch
+  const Fill fill = line.has("ties") ? Fill::ties : Fill::normal;
   for (int i = 0; i < (pair ? 2 : 1); ++i) {
     if (whole)
-      in.fixed(line.x);
+      in.fixed(line.x, fill);
     else
-      in.batched(line.x, line.dtype);
+      in.batched(line.x, line.dtype, fill);
   }
   if (line.op == "add") made.use<ops::Add>();
   if (line.op == "mul") made.use<ops::Mul>();
@@ -64,9 +65,9 @@ void shape_case(CaseLine& line, OpCase& made) {
     in.batched(x, line.dtype).batched(other, line.dtype).batched(x, line.dtype);
   } else {
     const auto step = line.whole_number("step", 1), from = line.whole_number("from", 0);
-    const bool channels = line.has("channels");  // only dimension 1
+    const bool channels = line.has("channels"), positions = line.has("positions");  // only those
     std::vector<ops::SliceRange> ranges = ops::full_ranges(x);
-    for (size_t i = 0; i < (channels ? 1 : ranges.size()); ++i)
+    for (size_t i = positions ? 1 : 0; i < (channels ? 1 : ranges.size()); ++i)
       ranges[i] = {from, x[static_cast<int>(i) + 1] - (channels ? from : 0), step};
     Shape y = x;
     for (size_t i = 0; i < ranges.size(); ++i) y[static_cast<int>(i) + 1] = ranges[i].count();
@@ -110,7 +111,7 @@ void loss_case(CaseLine& line, OpCase& made) {
     std::vector<int64_t> labels{x[0]};
     labels.insert(labels.end(), x.begin() + 2, x.end());
     made.labels = x[1];
-    in.batched(x, line.dtype)
+    in.batched(x, line.dtype, line.has("ties") ? Fill::ties : Fill::normal)
         .batched(Shape(std::span<const int64_t>(labels)), DType::i32, Fill::label);
     if (grad || a.mean_over == ops::MeanOver::given) in.fixed({}, Fill::positive);
     made.use_either<ops::SoftmaxCrossEntropyGrad, ops::SoftmaxCrossEntropy>(grad, a);
@@ -144,13 +145,16 @@ void register_value_cases(CaseTable& table) {
   table.add({"mul"}, pointwise_case).lines(shapes).lines({"n333 whole"}, {"f32"});
   table.add({"scale"}, pointwise_case).lines(shapes).lines({"n333 factor0.3 whole"}, {"f32"});
   table.add({"bias_backward", "gaussian_sample"}, pointwise_case).lines(shapes);
+  table.add({"bias_backward"}, pointwise_case).lines({"n17c3h18w18", "n40c16h16w16"});
   table.add({"dropout"}, pointwise_case)
       .lines(shapes)
       .lines(with_endings({"n3c48t68", "n2c19t8"}, {"", " first6 all90", " first64 all160"}));
   const auto activations = table.add({"activation", "activation_grad"}, pointwise_case);
   for (const ops::ActivationKind kind : ops::activation_kinds())
     activations.lines(with_endings(shapes, {fmt::format(" {}", name_of(kind))}));
-  table.add({"activation"}, pointwise_case).lines({"n333 gelu whole"}, {"f32"});
+  table.add({"activation"}, pointwise_case)
+      .lines({"n333 gelu whole"}, {"f32"})
+      .lines({"n5c16h8w8 relu ties", "n7c19 leaky_relu ties"});
   table.add({"reorder"}, pointwise_case)
       .lines({"n4c16h5w5 to_bf16", "n40c7 to_bf16 whole", "n3c19h4w5 to_i32"}, {"f32"})
       .lines({"n4c16h5w5 to_f32"}, {"bf16"})
@@ -169,10 +173,11 @@ void register_value_cases(CaseTable& table) {
       .lines({"n9c10", "n6c19 smoothing0.1 weights scale0.5", "n3c5h6w7 weights",
               "n3c16h8w8 smoothing0.2", "n3c5h6w7 weights over_labels scale0.5",
               "n3c3d3h4w5 weights", "n2c16d2h3w4 smoothing0.1 weights over_labels",
-              "n3c5h6w7 weights given scale0.5"});
+              "n3c5h6w7 weights given scale0.5", "n300c10", "n40c19 smoothing0.1",
+              "n6c90 smoothing0.1 weights", "n9c10 ties", "n9c19 ties"});
   table.add({"pointwise_loss", "pointwise_loss_grad"}, loss_case)
-      .lines({"n9c10 mse", "n3c16h6w7 mse scale2", "n3c5h6w7 mae", "n9c33 huber delta0.7",
-              "n3c16h6w7 bce_with_logits pos_weight3"});
+      .lines({"n9c10 mse", "n9c16h6w7 mse", "n3c16h6w7 mse scale2", "n3c5h6w7 mae",
+              "n9c33 huber delta0.7", "n3c16h6w7 bce_with_logits pos_weight3"});
   table.add({"gaussian_kl", "gaussian_kl_grad"}, loss_case).lines({"n9c33 scale0.1"});
 }
 

@@ -41,14 +41,13 @@ void fill_rows(device::Buffer& tensor, int replica, const std::vector<int64_t>& 
 StepBench::StepBench(const train::NetworkSpec& spec, const exchange::ExchangeSettings& exchange,
                      const backend::Backend& backend, const split::PartGrid& grid,
                      comm::Communicator& communicator)
-    : grid_(grid), on_device_(backend.device() != nullptr),
-      step_({.network = spec,
-             .exchange = exchange,
-             .map = exchange::ReplicaMap(grid.groups(), grid.groups(), grid.group()),
-             .grid = grid,
-             .seed = kSeed,
-             .steps_compared = kStepsCompared},
-            backend, communicator) {
+    : grid_(grid), step_({.network = spec,
+                          .exchange = exchange,
+                          .map = exchange::ReplicaMap(grid.groups(), grid.groups(), grid.group()),
+                          .grid = grid,
+                          .seed = kSeed,
+                          .steps_compared = kStepsCompared},
+                         backend, communicator) {
   const train::EvaluationNetwork& evaluation = network().evaluation;
   const int64_t outputs = evaluation.plan.desc(evaluation.predictions.front()).shape[1];
   const std::vector<models::ModelField> fields = models::completed(spec.training.model).inputs;
@@ -68,10 +67,14 @@ StepBench::StepBench(const train::NetworkSpec& spec, const exchange::ExchangeSet
 double StepBench::step() {
   const auto start = std::chrono::steady_clock::now();
   step_.begin(steps_++, kRate);
-  step_.run(0, batch_);
+  if (step_.runs_ahead())
+    step_.begin_run(step_.micro_batch(0), batch_);
+  else
+    step_.run(0, batch_);
   const auto computed = std::chrono::steady_clock::now();
   step_.update();
-  if (on_device_) step_.settle(plan::Kept::statistics);  // it is not over before
+  while (step_.next_end(plan::Until::all)) {  // it is not over before
+  }
   const auto end = std::chrono::steady_clock::now();
   update_seconds_ = std::chrono::duration<double>(end - computed).count();
   return std::chrono::duration<double>(end - start).count();

@@ -42,7 +42,6 @@ class StepBench {
  private:
   static constexpr int kStepsCompared = 1024;
   const split::PartGrid grid_;
-  const bool on_device_;
   train::TrainingStep step_;
   std::vector<device::Buffer> tensors_;
   std::vector<void*> batch_;

@@ -56,7 +56,7 @@ TEST_F(ConfigFiles, MistakesNameTheirPlaceAndTheNearestKey) {
   EXPECT_EQ(failure_of("[run]\ntarget = 91\n"),
             "run.toml: run.target must be between 0 and 1, is 91: accuracy is a fraction");
   EXPECT_EQ(failure_of("[run]\nprecision = \"fp64\"\n"),
-            "run.toml:2:13: run.precision must be one of fp32, bf16, is \"fp64\"");
+            "run.toml:2:13: run.precision must be one of fp32, bf16, tf32, is \"fp64\"");
   EXPECT_EQ(failure_of("run = 3\n"),
             "run.toml:1:1: 'run' is a section: write [run] and its keys below");
   EXPECT_TRUE(has_text(failure_of("[run\nseed = 3\n"), "run.toml:1:5: "));

@@ -136,9 +136,6 @@ std::string about_word(const std::vector<std::string>& choices, std::string_view
   if (offered("cuda") && word.starts_with("cuda:"))
     return ": write cuda, and choose among several by CUDA_VISIBLE_DEVICES";
   if (offered("cuda") && !about_gpus(word).empty()) return tutti::did_you_mean("cuda");
-  if (offered("fp32") && word == "tf32")
-    return ": tf32 comes with the libraries' kernels, which this version does not use yet; fp32 is "
-           "IEEE single precision on every device";
   return "";
 }
 

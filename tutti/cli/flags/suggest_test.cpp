@@ -51,7 +51,6 @@ TEST(AboutWord, LeadsToTheWordThatIsMeant) {
   for (const char* word : {"gpu", "GPU", "nvidia"})
     EXPECT_EQ(about_word(devices, word), ", did you mean 'cuda'?") << word;
   EXPECT_TRUE(has_text(about_word(devices, "cuda:1"), "CUDA_VISIBLE_DEVICES"));
-  EXPECT_TRUE(has_text(about_word(precisions, "tf32"), "comes with the libraries' kernels"));
   for (const auto& choices : {devices, precisions}) {
     EXPECT_EQ(about_word(choices, "zebra"), "");
     for (const std::string& choice : choices) EXPECT_EQ(about_word(choices, choice), "");
@@ -70,12 +69,6 @@ TEST(AboutWord, StandsInTheRefusal) {
   EXPECT_TRUE(throws<ConfigError>({one}, [] {
     (void)read_config({.environment = {{"TUTTI_DEVICE", "gpu"}}});
   }));
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"train", "run.toml", "--precision", "tf32"},
-        {"bench", "step", "--precision", "tf32"},
-        {"config", "--set", "run.precision=tf32"}})
-    EXPECT_TRUE(throws<ConfigError>({"is \"tf32\": tf32 comes with the libraries' kernels"},
-                                    [&] { run_command_line(words); }));
 }
 
 }  // namespace tutti::cli

@@ -44,12 +44,15 @@ std::string configuration_of(const std::string& weights, const std::string& conf
   return near;
 }
 
-void set_model_threads(const train::FoundWeights& found, int threads, config::RunConfig& config) {
+void set_model_compute(const train::FoundWeights& found, int threads, config::RunConfig& config) {
   config.run.threads = threads;
   take_threads(found, 1, config);
   config.run.threads =
       choose_threads(static_cast<int>(config.run.threads), read_surroundings().omp_num_threads,
                      device::read_topology(), 1);
+  if (config.run.precision == config::Precision::tf32 &&
+      config.run.device != config::DeviceKind::cuda)
+    config.run.precision = config::Precision::fp32;
 }
 
 }  // namespace tutti::cli

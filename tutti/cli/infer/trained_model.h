@@ -36,6 +36,7 @@ std::vector<Flag> model_flags(ModelRun& run);
 std::string configuration_of(const std::string& weights, const std::string& config);
 
 /// Sets run.threads to `threads`, or if that is 0 as take_threads() and choose_threads() do.
-void set_model_threads(const train::FoundWeights& found, int threads, config::RunConfig& config);
+/// Without a GPU a network that was trained in tf32 computes in fp32, which has the same weights.
+void set_model_compute(const train::FoundWeights& found, int threads, config::RunConfig& config);
 
 }  // namespace tutti::cli

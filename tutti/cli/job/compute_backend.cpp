@@ -16,6 +16,7 @@
 #include "tutti/device/cpu/topology.h"
 #include "tutti/device/cuda_library.h"
 #include "tutti/device/emulated/emulated_device.h"
+#include "tutti/device/libraries.h"
 
 namespace tutti::cli {
 namespace {
@@ -51,14 +52,31 @@ backend::GpuKernels kernels_of(const config::RunConfig& config) {
   return config.plan.host_kernels ? GpuKernels::prefer_own : GpuKernels::own_only;
 }
 
+/// Refuses tf32 where nothing computes in it: it would be fp32 without saying so.
+void check_precision(const config::RunConfig& config, device::Device* device) {
+  if (config.run.precision != config::Precision::tf32) return;
+  const device::Libraries* const libraries = device ? device->libraries() : nullptr;
+  if (libraries && libraries->any()) return;
+  throw ConfigError(fmt::format(
+      "run.precision = \"tf32\" is what NVIDIA's libraries compute in on its GPUs, and {}: take "
+      "run.precision = \"fp32\" (--precision fp32){}",
+      !device ? "run.device is \"cpu\""
+              : fmt::format("{} has {}", device->facts().name,
+                            libraries ? libraries->versions() : "none"),
+      config.run.device == config::DeviceKind::cuda ? ", or install cuDNN and cuBLAS"
+                                                    : ", or run.device = \"cuda\" (--gpu)"));
+}
+
 }  // namespace
 
 ComputeBackend compute_backend(const config::RunConfig& config) {
   ComputeBackend compute{.host = std::make_unique<backend::CpuBackend>()};
-  if (config.run.device == config::DeviceKind::cpu) return compute;
-  compute.device = open_device(config.run.device);
-  compute.on_device =
-      std::make_unique<backend::GpuBackend>(*compute.device, *compute.host, kernels_of(config));
+  if (config.run.device != config::DeviceKind::cpu) compute.device = open_device(config.run.device);
+  check_precision(config, compute.device.get());
+  if (!compute.device) return compute;
+  const bool tf32 = config.run.precision == config::Precision::tf32;
+  compute.on_device = std::make_unique<backend::GpuBackend>(*compute.device, *compute.host,
+                                                            kernels_of(config), tf32);
   log::info("computing on {}", device_line(compute.device->facts()));
   return compute;
 }

@@ -21,8 +21,8 @@ struct ComputeBackend {
 };
 
 /// Opens run.device and logs which one that is. Throws DeviceError where there is none, with what
-/// is missing and what to do, and ConfigError for a seed of the emulated device
-/// (kEmulatedSeedVariable) that is no number.
+/// is missing and what to do, and ConfigError for run.precision = "tf32" where no library of a GPU
+/// computes, and for a seed of the emulated device (kEmulatedSeedVariable) that is no number.
 ComputeBackend compute_backend(const config::RunConfig& config);
 
 /// Returns "NVIDIA H100 80GB HBM3 (cuda 0, driver 580.159, runtime 13.0), 79.6 GiB".

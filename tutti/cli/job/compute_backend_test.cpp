@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "tutti/base/error.h"
 #include "tutti/base/expect_text.h"
@@ -70,6 +71,19 @@ TEST(ComputeBackend, HostKernelsComputeAllOfTheEmulatedDeviceWhereThatIsAskedFor
   config.plan.host_kernels = true;
   for (const std::string& name : kernels_for_sum(config))
     EXPECT_TRUE(name.starts_with("host:")) << name;
+}
+
+TEST(ComputeBackend, Tf32IsRefusedWhereNothingComputesInIt) {
+  for (const auto& [device, why] : {std::pair{config::DeviceKind::cpu, "run.device is \"cpu\""},
+                                    {config::DeviceKind::emulated, "emulated GPU has none"}}) {
+    config::RunConfig config = on(device);
+    EXPECT_NO_THROW(compute_backend(config));
+    config.run.precision = config::Precision::tf32;
+    EXPECT_TRUE(throws<ConfigError>(
+        {"run.precision = \"tf32\"", why, "(--precision fp32), or run.device = \"cuda\" (--gpu)"},
+        [&] { compute_backend(config); }))
+        << why;
+  }
 }
 
 TEST(ComputeBackend, ASeedOfTheEmulatedDeviceIsANumber) {

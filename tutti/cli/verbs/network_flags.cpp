@@ -78,7 +78,7 @@ std::vector<Flag> network_flags(NetworkChoice& choice) {
            "Samples of a step on each rank. 0: 128, or fewer where samples are large",
            &choice.batch, {0}),
       choice_flag("--precision", "Type of activations and of arithmetic", &choice.precision,
-                  {"fp32", "bf16"}),
+                  {"fp32", "bf16", "tf32"}),
       flag("--classes", "N", "Outputs. 0: the model's own", &choice.classes, {0}),
       flag("--width", "N", "Channels of the first stage. 0: the model's own", &choice.width, {0}),
       flag("--depth", "N", "Layers of a network that is a stack of them. 0: the model's own",

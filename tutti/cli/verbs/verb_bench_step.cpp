@@ -150,6 +150,7 @@ config::RunConfig settings_of(const BenchStepVerb& verb) {
   config.plan.slabs = verb.slabs;
   config.plan.measure = !verb.no_measure;
   config::find_config_key("plan.layout")->set(config, verb.network.layout);
+  config::find_config_key("run.precision")->set(config, verb.network.precision);
   return config;
 }
 
@@ -203,10 +204,19 @@ void print_step(const Json& result, const trace::MachineUse& use) {
   line("memory of rank 0", fmt::format("{:.0f} MiB at most, of these {:.0f} for activations",
                                        result["peak_rss_bytes"].get<double>() / (1 << 20),
                                        result["activation_bytes"].get<double>() / (1 << 20)));
-  if (result.contains("device"))
+  if (result.contains("device")) {
+    const Json& step = result["device_step"];
+    line("a step on the device",
+         fmt::format(
+             "{:.0f} kernels, {:.0f} copies and {:.0f} calls of the host's kernels, in {:.1f} "
+             "replays; {:.1f} waits, one of them for its end",
+             step["launches"].get<double>(), step["copies"].get<double>(),
+             step["host_work"].get<double>(), step["replays"].get<double>(),
+             step["waits"].get<double>()));
     line("memory of the device", fmt::format("{:.0f} MiB at most, of {}",
                                              result["device_peak_bytes"].get<double>() / (1 << 20),
                                              result["device"]["name"].get<std::string>()));
+  }
 }
 
 Json about_bench(const BenchStepVerb& verb, const Job& job, const StepBench& bench,
@@ -300,6 +310,8 @@ int run_step(BenchStepVerb verb) {
   }
   communicator.barrier();
   const device::MachineWatch watch;
+  const device::DeviceCounts before =
+      compute.device ? compute.device->counts() : device::DeviceCounts{};
   Json result = timed_run(bench, verb.steps, news);
   const trace::MachineUse use = train::processor_time_of_job(communicator, watch).shares();
   result.update(about);
@@ -307,7 +319,16 @@ int run_step(BenchStepVerb verb) {
   result["activation_bytes"] = activation_bytes(bench, memory_before);
   if (compute.device) {
     result["device"] = device_json(compute.device->facts());
-    result["device_peak_bytes"] = compute.device->counts().most_bytes;
+    const device::DeviceCounts after = compute.device->counts();
+    result["device_peak_bytes"] = after.most_bytes;
+    const auto a_step = [&](int64_t device::DeviceCounts::*count) {
+      return static_cast<double>(after.*count - before.*count) / static_cast<double>(verb.steps);
+    };
+    result["device_step"] = {{"launches", a_step(&device::DeviceCounts::launches)},
+                             {"copies", a_step(&device::DeviceCounts::copies)},
+                             {"host_work", a_step(&device::DeviceCounts::host_work)},
+                             {"replays", a_step(&device::DeviceCounts::replays)},
+                             {"waits", a_step(&device::DeviceCounts::waits)}};
   }
   if (verb.json)
     say(result);

@@ -150,7 +150,7 @@ int run_generate(const GenerateVerb& verb) {
   const std::string file = configuration_of(verb.weights, verb.run.config);
   ResolvedConfig resolved = read_config({.file = file, .flags = verb.run.device.settings()});
   const train::FoundWeights found = train::find_weights(verb.weights, "generate");
-  set_model_threads(found, verb.run.threads, resolved.config);
+  set_model_compute(found, verb.run.threads, resolved.config);
   const GivenNames given{.verb = "generate", .weights = verb.weights, .config = file};
   return naming_networks(given, found, resolved.config,
                          [&] { return generate(verb, given, found, resolved.config); });

@@ -163,7 +163,7 @@ models::ModelSpec of_data(const config::RunConfig& config, const NetworkChoice& 
 /// The network and its update, and what computes it.
 struct ShownNetwork {
   train::TrainingGraphSpec training{};
-  config::RunConfig config{};  ///< run.device and plan.host_kernels count
+  config::RunConfig config{};  ///< run.device, run.precision and plan.host_kernels count
 };
 
 /// Describes the network of a configuration and its update, with the configured batch and
@@ -210,6 +210,7 @@ void check_keys_of_network(const std::vector<Setting>& settings) {
 /// Describes a network given by its name, as sgd with momentum trains it, or as keys say.
 ShownNetwork named_network(NetworkChoice& choice, const ConfigFlags& given) {
   ShownNetwork shown;
+  config::find_config_key("run.precision")->set(shown.config, choice.precision);
   train::TrainingGraphSpec& training = shown.training;
   training.model = model_spec(choice);
   training.optimizer.momentum = 0.9;
@@ -219,7 +220,7 @@ ShownNetwork named_network(NetworkChoice& choice, const ConfigFlags& given) {
   check_keys_of_network(settings);
   settings.insert(settings.begin(), {"model.name", choice.model, "NAME"});
   const ResolvedConfig resolved = read_config({"", {}, settings});
-  const config::RunConfig& config = shown.config = resolved.config;
+  config::RunConfig& config = shown.config = resolved.config;
   const models::ModelSpec flags = training.model;
   if (choice.batch == 0 && resolved.origins.contains("batch.local"))
     choice.batch = config.batch.local;
@@ -235,10 +236,12 @@ ShownNetwork named_network(NetworkChoice& choice, const ConfigFlags& given) {
   if (flags.heads > 0) model.heads = flags.heads;
   if (flags.task) model.task = flags.task;
   if (choice.loss != NetworkChoice{}.loss) model.pointwise_loss = flags.pointwise_loss;
-  if (choice.precision != NetworkChoice{}.precision)
+  if (choice.precision != NetworkChoice{}.precision) {
     model.activations = flags.activations;
-  else
+    config::find_config_key("run.precision")->set(config, choice.precision);
+  } else {
     choice.precision = to_string(config.run.precision);
+  }
   return shown;
 }
 
@@ -276,6 +279,7 @@ int run_show(ModelVerb& verb) {
   options.threads =
       compute.device ? 1 : choose_threads(verb.threads, 0, device::read_topology(), 1);
   training.split = {.threads = options.threads, .tile_bytes = backend.tile_bytes()};
+  training.repeats_cheap_ops = backend.repeats_cheap_ops();
   options.layout = verb.network.layout;
   options.measure =
       false;  // memory hardly depends on the kernels, and showing a model should not take seconds

@@ -27,6 +27,7 @@
 #include "tutti/train/settings/resume_check.h"
 #include "tutti/train/settings/server_settings.h"
 #include "tutti/train/settings/specs.h"
+#include "tutti/train/step/device_waits.h"
 #include "tutti/train/step/step_settings.h"
 
 namespace tutti::cli {
@@ -181,8 +182,10 @@ int run_plan(const PlanVerb& verb) {
   // The first of the parts and stages is shown.
   const exchange::ReplicaMap map(has_clock ? gradients : static_cast<int>(replicas), grid.groups(),
                                  0);
-  const train::NetworkSpec of_step = train::network_of_step(
-      train::step_spec(config, std::move(spec), map, grid, has_clock), workers, 0);
+  train::TrainingStepSpec step = train::step_spec(config, std::move(spec), map, grid, has_clock);
+  // As train measures it, on one rank.
+  if (map.replicas() * step.accumulate > 1) step.noise.every = config.run.noise_every;
+  const train::NetworkSpec of_step = train::network_of_step(step, workers, 0);
   const ComputeBackend compute = compute_backend(config);
   const auto network = train::compile_network(of_step, compute.backend(), *communicator);
   const int batches = static_cast<int>(config.batch.accumulate);
@@ -205,6 +208,10 @@ int run_plan(const PlanVerb& verb) {
     fmt::print("device: {}, of which a training holds {:.1f} MiB\n",
                device_line(compute.device->facts()),
                static_cast<double>(plan::planned_memory(network->training).total()) / (1 << 20));
+  const auto* const neurons = dynamic_cast<const data::NeuronSet*>(dataset.get());
+  if (compute.device)
+    fmt::print("{}\n", train::host_waits_text(
+                           train::host_waits(step, *network, neurons && neurons->canvases())));
   if (grid.stages() > 1)
     fmt::print("{}\n{}The plan is stage 0's.\n", train::pipeline_line(config),
                train::stages_text(of_step.training));

@@ -319,7 +319,7 @@ int run_translate(const TranslateVerb& verb) {
   config::RunConfig& config = resolved.config;
   if (!verb.data_dir.empty()) config.data.dir = verb.data_dir;
   const train::FoundWeights found = train::find_weights(verb.weights, "translate");
-  set_model_threads(found, verb.run.threads, config);
+  set_model_compute(found, verb.run.threads, config);
   const GivenNames given{.verb = "translate", .weights = verb.weights, .config = file};
   return naming_networks(given, found, config,
                          [&] { return translate(verb, given, found, config); });

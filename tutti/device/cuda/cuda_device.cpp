@@ -11,6 +11,7 @@
 #include "tutti/device/cuda/cuda_error.h"
 #include "tutti/device/cuda/cuda_facts.h"
 #include "tutti/device/cuda/cuda_stream.h"
+#include "tutti/device/cuda/libraries/libraries.h"
 
 namespace tutti::device {
 namespace {
@@ -51,6 +52,7 @@ CudaDevice::~CudaDevice() {
   }
   // A device that is lost may still call what is left: that lives on.
   if (!put_.calls.empty()) std::ignore = std::make_unique<PutWork>(std::move(put_)).release();
+  if (!lost_.empty()) std::ignore = libraries_.release();  // their end might wait for ever
 }
 
 std::unique_ptr<Stream> CudaDevice::make_stream(std::string_view name) {
@@ -113,6 +115,11 @@ DeviceCounts CudaDevice::counts() const {
           .replays = put_.replays,
           .bytes = bytes_,
           .most_bytes = most_bytes_};
+}
+
+Libraries* CudaDevice::libraries() {
+  if (!libraries_) libraries_ = std::make_unique<CudaLibraries>(*this);
+  return libraries_.get();
 }
 
 double CudaDevice::joules() {

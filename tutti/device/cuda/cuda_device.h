@@ -11,6 +11,7 @@
 #include "tutti/device/cuda/nvml.h"
 #include "tutti/device/cuda/put_work.h"
 #include "tutti/device/device.h"
+#include "tutti/device/libraries.h"
 
 namespace tutti::device {
 
@@ -44,9 +45,13 @@ class CudaDevice : public Device {
   size_t free_bytes() override;
   DeviceCounts counts() const override;
   std::span<const DeviceFunction> functions() const override { return functions_; }
+  Libraries* libraries() override;
   double joules() override;
 
-  // For its streams.
+  // For its streams and libraries.
+
+  /// Returns the device as errors name it.
+  const std::string& words() const { return words_; }
 
   /// Begins a call: throws if the device is lost, and makes it the thread's.
   void enter();
@@ -79,6 +84,7 @@ class CudaDevice : public Device {
   std::unique_ptr<PutWork> recorded_;  // while there is a recording
   int64_t waits_ = 0;
   size_t bytes_ = 0, most_bytes_ = 0;
+  std::unique_ptr<Libraries> libraries_;  // opened when they are first asked for
 };
 
 }  // namespace tutti::device

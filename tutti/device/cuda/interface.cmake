@@ -2,7 +2,7 @@
 # that says which libtutti_cuda.so a program can use: the version, and a hash of all that both must know alike.
 cmake_minimum_required(VERSION 3.20)
 file(GLOB sources ${SOURCE_DIR}/tutti/backend/gpu/kernels/*.h ${SOURCE_DIR}/tutti/backend/gpu/kernels/*.cu)
-list(APPEND sources ${SOURCE_DIR}/tutti/base/error.h ${SOURCE_DIR}/tutti/device/device.h ${SOURCE_DIR}/tutti/device/cuda/cuda_entry.h)
+list(APPEND sources ${SOURCE_DIR}/tutti/base/error.h ${SOURCE_DIR}/tutti/device/device.h ${SOURCE_DIR}/tutti/device/libraries.h ${SOURCE_DIR}/tutti/device/cuda/cuda_entry.h)
 set(hashes "")
 foreach(source ${sources})
   file(SHA256 ${source} hash)

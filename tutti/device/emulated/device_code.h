@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "tutti/device/device.h"
+#include "tutti/device/emulated/sectors.h"
 #include "tutti/device/emulated/thread_code.h"
 
 /// Begins a kernel in place of its result's type: `TUTTI_KERNEL(256) add(AddArgs a) {...}`.
@@ -89,24 +90,24 @@ struct alignas(sizeof(T) * N) Pack {
 /// `p` is a multiple of the pack's size.
 template <int N, class T>
 Pack<T, N> load(const T* p) {
-  device::look_at_access<Pack<T, N>>(p);
+  device::look_at_access<Pack<T, N>>(device::Access::read, p);
   Pack<T, N> v;
   std::memcpy(&v, p, sizeof v);
   return v;
 }
 template <class T>
 T load(const T* p) {
-  device::look_at_access<T>(p);
+  device::look_at_access<T>(device::Access::read, p);
   return *p;
 }
 template <int N, class T>
 void store(T* p, const Pack<T, N>& v) {
-  device::look_at_access<Pack<T, N>>(p);
+  device::look_at_access<Pack<T, N>>(device::Access::write, p);
   std::memcpy(p, &v, sizeof v);
 }
 template <class T>
 void store(T* p, std::type_identity_t<T> v) {
-  device::look_at_access<T>(p);
+  device::look_at_access<T>(device::Access::write, p);
   *p = v;
 }
 

@@ -12,6 +12,7 @@
 
 #include "tutti/device/device.h"
 #include "tutti/device/emulated/sectors.h"
+#include "tutti/device/libraries.h"
 
 namespace tutti::device {
 
@@ -38,6 +39,8 @@ class EmulatedDevice : public Device {
   /// that is not of the device at all is an error.
   virtual void count_sectors() = 0;
   virtual SectorCounts sectors() const = 0;
+  /// Gives the device libraries, which stand in for those of a real one.
+  virtual void set_libraries(std::unique_ptr<Libraries> libraries) = 0;
 };
 
 /// Throws DeviceError if the system has no range of addresses for its memory.

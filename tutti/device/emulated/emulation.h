@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "tutti/device/emulated/block.h"
 #include "tutti/device/emulated/chance.h"
@@ -33,6 +34,10 @@ class Emulation final : public EmulatedDevice {
   int64_t calls() const override { return calls_; }
   void count_sectors() override { sectors_.emplace(); }
   SectorCounts sectors() const override { return sectors_ ? sectors_->counts() : SectorCounts{}; }
+  Libraries* libraries() override { return libraries_.get(); }
+  void set_libraries(std::unique_ptr<Libraries> libraries) override {
+    libraries_ = std::move(libraries);
+  }
 
   // Called by streams:
 
@@ -66,6 +71,7 @@ class Emulation final : public EmulatedDevice {
   }
 
   EmulatedOptions options_;
+  std::unique_ptr<Libraries> libraries_;
   DeviceFacts facts_;
   EmulatedMemory memory_;
   Chance chance_;

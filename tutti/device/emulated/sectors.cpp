@@ -7,15 +7,17 @@
 namespace tutti::device {
 
 void SectorCounter::begin_block(unsigned threads) {
-  accesses_.assign(threads, 0);
+  accesses_.assign(threads, {});
   touches_.clear();
 }
 
-void SectorCounter::count(unsigned thread, const void* at, size_t bytes) {
-  const uint64_t access = uint64_t{thread / kWarp} << 32 | accesses_[thread]++;
+void SectorCounter::count(unsigned thread, Access access, const void* at, size_t bytes) {
+  const auto kind = static_cast<size_t>(access);
+  const uint64_t of_warp =
+      uint64_t{thread / kWarp} << 33 | uint64_t{kind} << 32 | accesses_[thread][kind]++;
   const auto first = reinterpret_cast<uintptr_t>(at), last = first + bytes - 1;
   for (uintptr_t s = first / SectorCounts::kBytes; s <= last / SectorCounts::kBytes; ++s)
-    touches_.push_back({access, s});
+    touches_.push_back({of_warp, s});
   counts_.bytes += static_cast<int64_t>(bytes);
 }
 

@@ -37,7 +37,7 @@ void exchange_in_warp(const Exchange& exchange) {
   meeting_block(exchange.line, "a shuffle").exchange(exchange);
 }
 
-void look_closely(const void* at, size_t bytes, size_t alignment) {
+void look_closely(Access access, const void* at, size_t bytes, size_t alignment) {
   if (reinterpret_cast<uintptr_t>(at) % alignment != 0)
     kernel_fault(fmt::format("an access of {} bytes at {}, which is no multiple of {}", bytes, at,
                              alignment));
@@ -46,7 +46,7 @@ void look_closely(const void* at, size_t bytes, size_t alignment) {
         fmt::format("an access of {} bytes at {}, which is not within memory of the "
                     "device that is in use",
                     bytes, at));
-  if (thread_place.sectors) thread_place.sectors->count(thread_place.thread.x, at, bytes);
+  if (thread_place.sectors) thread_place.sectors->count(thread_place.thread.x, access, at, bytes);
 }
 
 }  // namespace tutti::device

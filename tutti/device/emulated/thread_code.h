@@ -13,6 +13,7 @@ namespace tutti::device {
 class Block;
 class EmulatedMemory;
 class SectorCounter;
+enum class Access : uint8_t;
 
 /// The emulated thread that runs now on this thread of the host.
 struct ThreadPlace {
@@ -44,15 +45,15 @@ void meet_block(int line);
 void* shared_bytes(const void* site, size_t bytes, int line);
 
 /// Looks at an access that is not plainly right, or has to be counted.
-void look_closely(const void* at, size_t bytes, size_t alignment);
+void look_closely(Access access, const void* at, size_t bytes, size_t alignment);
 /// Looks at one access to memory, of a T that is read or written as a whole.
 template <class T>
-void look_at_access(const void* at) {
+void look_at_access(Access access, const void* at) {
   const auto address = reinterpret_cast<uintptr_t>(at);
   const ThreadPlace& place = thread_place;
   if (address % alignof(T) != 0 || address - place.memory_begin >= place.memory_bytes ||
       place.sectors) [[unlikely]]
-    look_closely(at, sizeof(T), alignof(T));
+    look_closely(access, at, sizeof(T), alignof(T));
 }
 
 /// One thread's part in an exchange of values among lanes of its warp.

@@ -4,6 +4,9 @@
 
 #include <cstddef>
 #include <optional>
+#include <vector>
+
+#include "tutti/plan/plan.h"
 
 namespace tutti::plan {
 
@@ -22,6 +25,18 @@ struct ExchangeOutput {
   std::optional<Range> range = {};  ///< none: all
 };
 
+/// A copy within this rank, which an exchange of parts consists of.
+struct OwnCopy {
+  Place from, to;
+  size_t bytes = 0;
+};
+
+/// An addition of whole arenas of gradients, which are given by ReplicaState::gradients: into +=
+/// from.
+struct GradientFold {
+  const void *into = nullptr, *from = nullptr;
+};
+
 /// The exchanges of a plan, by their number in Plan::exchanges. All but help() are called on thread
 /// 0.
 class Exchanges {
@@ -34,6 +49,22 @@ class Exchanges {
   virtual bool done(int exchange) = 0;
   /// Blocks until the outputs are complete and the memory of the inputs is free.
   virtual ExchangeOutput finish(int exchange) = 0;
+  /// Returns the copies that an exchange of parts consists of if no other rank takes part in it,
+  /// and nothing if one does. An executor on a device makes such copies itself, and doesn't start
+  /// the exchange.
+  virtual std::optional<std::vector<OwnCopy>> own_copies(int /*exchange*/) const { return {}; }
+  /// Returns whether nobody but the update needs the gradients, so that they can stay on a device:
+  /// an executor there neither starts nor finishes their exchanges, but makes folds(), and updates
+  /// with the arena sum().
+  virtual bool gradients_stay() const { return false; }
+  /// Returns the folds, in order, that follow the pass whose gradients arena was bound last.
+  virtual std::vector<GradientFold> folds() const { return {}; }
+  virtual const void* sum() const { return nullptr; }
+  /// Returns whether the host looks at this step's gradients although they stay: look() then gets
+  /// the arena of each pass, and look_at_sum() their sum, in memory of the host.
+  virtual bool looks() const { return false; }
+  virtual void look(const std::byte* /*gradients*/) {}
+  virtual void look_at_sum(const std::byte* /*gradients*/) {}
   /// Makes progress and never blocks. Called between bands and tiles, often enough for ranks that
   /// wait for this one.
   virtual void poll() {}

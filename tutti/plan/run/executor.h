@@ -15,7 +15,10 @@
 // any of it; between the two it may do as it likes. Before another executor uses the same memory,
 // settle() or result() of this one returns.
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +37,25 @@ struct ReplicaState {
   void* state = nullptr;  ///< optimizer state
   /// The arena that exchanges of gradients send from; on a device nothing else is written there.
   void* gradients = nullptr;
+};
+
+/// Numbers that a pass or an update has left for the host (Executor::watch()).
+struct Readings {
+  bool of_update = false;
+  std::span<const float> numbers{};  ///< valid until the next run()
+  /// For a pass whose gradients stay on a device: the index, in their arena, of the first float
+  /// that is not finite, after which updates leave the weights as they are; -1: there is none.
+  int64_t bad_gradient = -1;
+  /// For a pass: its inputs in memory of the host, by Plan::inputs, valid until the next run();
+  /// null for those that it does not read.
+  std::vector<const void*> inputs{};
+};
+
+/// How long Executor::next_readings() waits.
+enum class Until : uint8_t {
+  over,  ///< not at all
+  room,  ///< until the next run() does not wait and overwrites none
+  all    ///< until there are none left
 };
 
 /// Parts of what training keeps.
@@ -85,6 +107,19 @@ class Executor {
   virtual std::byte* address(const Place& place) const = 0;
   /// Returns the address of a place in the arena of another pass than the one in use.
   virtual std::byte* address(const Place& place, int arena) const = 0;
+  /// Whether passes and updates go on after the call that begins them has returned, so that
+  /// numbers are better watched than asked for by result().
+  virtual bool runs_ahead() const { return false; }
+  /// From now on each pass and each update leaves these results, single f32 numbers that the plan
+  /// stores, to next_readings(). Only if it runs ahead.
+  virtual void watch(std::vector<graph::Value> /*of_pass*/,
+                     std::vector<graph::Value> /*of_update*/) {}
+  /// Returns what the oldest pass or update has left whose readings were not returned yet. Nothing:
+  /// there is none, or it is not over. With watch(), they must be taken as far as Until::room
+  /// before each run().
+  virtual std::optional<Readings> next_readings(Until /*until*/) { return {}; }
+  /// Says how many runs come before each update: the last of them may begin with it.
+  virtual void set_runs(int /*per_update*/) {}
   /// Returns the bytes owned, where the kernels run: results, packed weights, scratch, workspace
   /// and accumulators; on a device also gradients, inputs and scalars.
   virtual size_t memory_bytes() const = 0;

@@ -1,14 +1,20 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
+#include <exception>
+#include <utility>
 
 #include "tutti/base/error.h"
+#include "tutti/plan/memory.h"
 #include "tutti/plan/run/places.h"
 #include "tutti/plan/run/step_timer.h"
 #include "tutti/plan/run/stream_executor.h"
 
 namespace tutti::plan {
+namespace {
+
+constexpr int kSeenBefore = 2;  // units that ran before one like them is recorded
+
+}  // namespace
 
 void StreamExecutor::launch(ReadyStep& ready) {
   const StepTimer timer(profiling_, ready.seconds);
@@ -22,7 +28,7 @@ void StreamExecutor::launch(ReadyStep& ready) {
                      .out = ready.out.data(),
                      .workspace = workspace_.data(),
                      .stream = stream_.get(),
-                     .numbers = numbers_->data() + ready.numbers});
+                     .numbers = numbers_.data() + ready.numbers});
   if (profiling_) wait_for_all(ready.step->name);
 }
 
@@ -33,38 +39,27 @@ void StreamExecutor::note_written(const Touched& steps) {
 }
 
 void StreamExecutor::pack() {
+  put_deferred();
   mirrors_.note_host_changes();
   mirrors_.upload(*stream_);
-  if (numbers_->bytes() > updates_end_) {  // no step changes them
-    std::byte* const to = numbers_->open();
-    for (const ReadyStep& ready : packs_) ready.kernel->write_numbers({}, to + ready.numbers);
-    numbers_->send(*stream_, updates_end_, numbers_->bytes());
-  }
+  if (here_) here_->begin(*stream_);
+  stream_->copy(numbers_.data() + updates_end_, pack_numbers_.data(), pack_numbers_.bytes());
   for (ReadyStep& ready : packs_) launch(ready);
 }
 
-/// Inputs of updates alone are sent with an update, because they may hold values of several passes.
-void StreamExecutor::send_inputs(bool of_pass) {
-  const auto is_sent = [&](const Input& input) {
-    return input.in_pass == of_pass && input.memory.bytes() > 0;
-  };
-  if (std::ranges::none_of(inputs_, is_sent)) return;
-  if (inputs_under_way_ && !device_.done(*inputs_sent_))
-    device_.wait(*inputs_sent_, "the copy of the last batch");
+/// Copies the inputs of passes, or of updates alone, which may hold values of several passes.
+void StreamExecutor::copy_inputs(bool of_pass, std::byte* to) {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const Input& input = inputs_[i];
-    if (!is_sent(input)) continue;
+    if (!input.used || input.in_pass != of_pass) continue;
     CHECK(input.host, "input '{}' is not bound", plan_.graph[plan_.inputs[i]].name);
-    std::memcpy(input.pinned.data(), input.host, input.pinned.bytes());
-    stream_->copy(input.memory.data(), input.pinned.data(), input.pinned.bytes());
+    std::memcpy(to + input.offset, input.host, input.bytes);
   }
-  stream_->record(*inputs_sent_);
-  inputs_under_way_ = true;
 }
 
-/// Sends scalars, too.
-void StreamExecutor::send_pass_numbers(const backend::StepInfo& info, size_t first, size_t last) {
-  std::byte* const to = numbers_->open();
+/// Writes scalars, too.
+void StreamExecutor::write_pass_numbers(const backend::StepInfo& info, size_t first, size_t last) {
+  std::byte* const to = slots_->pass_numbers();
   for (size_t b = first; b < last; ++b) {
     const PlanBand& band = plan_.bands[b];
     backend::StepInfo step = info;
@@ -72,95 +67,179 @@ void StreamExecutor::send_pass_numbers(const backend::StepInfo& info, size_t fir
     for (const ReadyStep& ready : bands_[b]) ready.kernel->write_numbers(step, to + ready.numbers);
   }
   std::memcpy(to + scalars_begin_, scalars_.data(), scalars_.size());
-  numbers_->send(*stream_, 0, scalars_end_);
 }
 
-void StreamExecutor::send_update_numbers() {
-  std::byte* const to = numbers_->open();
+void StreamExecutor::write_update_numbers() {
+  std::byte* const to = slots_->update_numbers();
+  std::memcpy(to, scalars_.data(), scalars_.size());
   for (const ReadyStep& ready : updates_)
-    ready.kernel->write_numbers(updating_, to + ready.numbers);
-  std::memcpy(to + scalars_begin_, scalars_.data(), scalars_.size());
-  numbers_->send(*stream_, scalars_begin_, updates_end_);
+    ready.kernel->write_numbers(updating_, to + (ready.numbers - scalars_begin_));
+}
+
+void StreamExecutor::take_slot() {
+  slots_->turn();
+  CHECK(std::ranges::none_of(unread_,
+                             [&](const Unread& one) { return one.slot == slots_->current(); }),
+        "a pass overwrites readings that nobody has taken");
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (inputs_[i].in_pass)
+      bases_[static_cast<size_t>(plan_.base_of_input(i))] =
+          slots_->device_inputs() + inputs_[i].offset;
 }
 
 void StreamExecutor::run_bands(const backend::StepInfo& step, size_t first, size_t last) {
+  put_deferred();
+  take_slot();
   mirrors_.upload(*stream_);
-  send_inputs(true);
-  send_pass_numbers(step, first, last);
+  copy_inputs(true, slots_->pass_inputs());
+  slots_->send_inputs(*stream_);
+  write_pass_numbers(step, first, last);
   note_written(pass_);
-  for (size_t b = first; b < last; ++b) {
-    const PlanBand& band = plan_.bands[b];
-    for (const int stage : band.stages)
-      if (pending_.contains(stage)) run_stage(stage);
-    for (ReadyStep& ready : bands_[b]) launch(ready);
-    if (exchanges_)
-      for (const int e : band.starts) fetch_gradients(e);
-  }
+  slot_has_pass_ = true;
+  if (last == plan_.bands.size()) ++runs_;
+  if (watches_ && last == plan_.bands.size()) unread_.push_back({slots_->current(), false});
+  Unit unit{.first = first, .last = last, .folds = {}};
+  if (here_ && last == plan_.bands.size()) unit.folds = exchanges_->folds();
+  const bool whole = first == 0 && last == plan_.bands.size();
+  const bool looks = here_ && last == plan_.bands.size() && exchanges_->looks();
+  if (whole && runs_ == runs_per_update_ && !plan_.updates.empty() && !gradients_leave() && !looks)
+    deferred_ = std::move(unit);
+  else
+    put(unit);
+  if (looks) exchanges_->look(gradients_here(bases_[kGradients]));
   start_exchanges();
-}
-
-/// Begins to copy a bucket's gradients to pinned memory.
-void StreamExecutor::fetch_gradients(int exchange) {
-  const int bucket = plan_.exchanges[static_cast<size_t>(exchange)].bucket;
-  const PlanBucket& slice = plan_.buckets[static_cast<size_t>(bucket)];
-  stream_->copy(staged_.data() + slice.offset, gradients_.data() + slice.offset, slice.bytes);
-  stream_->record(*outgoing_[static_cast<size_t>(bucket)].copied);
-  to_start_.push_back(exchange);
-}
-
-/// Starts the exchanges of this pass's gradients, one by one as these arrive. All bands are on the
-/// stream by now, so that the device does not wait for the host.
-void StreamExecutor::start_exchanges() {
-  for (const int e : to_start_) {
-    const auto bucket = static_cast<size_t>(plan_.exchanges[static_cast<size_t>(e)].bucket);
-    const PlanBucket& slice = plan_.buckets[bucket];
-    exchanges_->poll();
-    device_.wait(*outgoing_[bucket].copied, outgoing_[bucket].what);
-    std::memcpy(host_gradients_ + slice.offset, staged_.data() + slice.offset, slice.bytes);
-    exchanges_->start(e);
-  }
-  to_start_.clear();
-}
-
-/// Waits for an exchange, and brings the bucket's sum to the device. Its part of the pinned memory
-/// is free, because the gradients that it was for have been sent.
-void StreamExecutor::receive(int exchange) {
-  if (!exchanges_) return;
-  const auto bucket = static_cast<size_t>(plan_.exchanges[static_cast<size_t>(exchange)].bucket);
-  const PlanBucket& slice = plan_.buckets[bucket];
-  const ExchangeOutput got = exchanges_->finish(exchange);
-  if (got.range)
-    throw ConfigError(
-        fmt::format("bucket {}: a rank with a device updates all of a bucket, and not a range of "
-                    "it: leave updates in shards and servers out, or set run.device = \"cpu\"",
-                    bucket));
-  std::memcpy(staged_.data() + slice.offset, got.at ? got.at : host_gradients_ + slice.offset,
-              slice.bytes);
-  stream_->copy(gradients_.data() + slice.offset, staged_.data() + slice.offset, slice.bytes);
 }
 
 void StreamExecutor::update(const backend::StepInfo& step) {
   finish_update();  // stages of the last step are left only if no band reads their weights
   updating_ = step;
-  pending_.begin();
+  if (!slot_has_pass_) {
+    put_deferred();
+    take_slot();
+  }
   mirrors_.upload(*stream_);
-  send_inputs(false);
-  send_update_numbers();
-  run_stages(false);
-}
-
-void StreamExecutor::run_stages(bool may_wait) {
-  for (int s = pending_.next(exchanges_, may_wait); s >= 0; s = pending_.next(exchanges_, may_wait))
-    run_stage(s);
-}
-
-void StreamExecutor::run_stage(int s) {
-  const PlanStage& stage = plan_.stages[static_cast<size_t>(s)];
-  for (const int e : stage.waits) receive(e);
+  copy_inputs(false, slots_->update_inputs());
+  write_update_numbers();
   note_written(update_);
-  for (const int u : stage.updates) launch(updates_[static_cast<size_t>(u)]);
-  for (const int k : stage.packs) launch(packs_[static_cast<size_t>(k)]);
-  pending_.remove(s);
+  slot_has_pass_ = false;
+  runs_ = 0;
+  if (watches_ && !watched_in_update_.empty()) unread_.push_back({slots_->current(), true});
+  if (here_ && exchanges_->looks())
+    exchanges_->look_at_sum(gradients_here(here_->arena(exchanges_->sum(), *stream_)));
+  Unit unit = deferred_ ? std::move(*deferred_) : Unit{};
+  deferred_.reset();
+  unit.update = true;
+  put(unit);
+}
+
+void StreamExecutor::put_deferred() {
+  if (!deferred_) return;
+  const Unit unit = std::move(*deferred_);
+  deferred_.reset();
+  put(unit);
+}
+
+/// Returns all memory that the unit's work depends on, besides what never changes.
+std::vector<const void*> StreamExecutor::key_of(const Unit& unit) const {
+  std::vector<const void*> key(bases_.begin(), bases_.end());
+  key.push_back(reinterpret_cast<const void*>(uintptr_t{unit.update}));
+  key.push_back(reinterpret_cast<const void*>(unit.first));
+  key.push_back(reinterpret_cast<const void*>(unit.last));
+  key.push_back(reinterpret_cast<const void*>(static_cast<uintptr_t>(slots_->current())));
+  for (const GradientFold& fold : unit.folds) key.insert(key.end(), {fold.into, fold.from});
+  return key;
+}
+
+void StreamExecutor::put(const Unit& unit) {
+  if (here_ && unit.update) bind_sums(here_->arena(exchanges_->sum(), *stream_));
+  // The host waits for gradients that leave within the unit.
+  if (!records_ || profiling_ || spans_ || gradients_leave()) {
+    put_now(unit);
+  } else {
+    Recorded& recorded = recordings_[key_of(unit)];
+    if (!recorded.recording && recorded.seen++ < kSeenBefore) {
+      put_now(unit);
+    } else {
+      if (!recorded.recording) {
+        stream_->begin_recording();
+        try {
+          put_now(unit);
+        } catch (...) {
+          const std::exception_ptr failure = std::current_exception();
+          try {
+            stream_->end_recording();
+          } catch (const std::exception&) {
+            // The first failure says more.
+          }
+          std::rethrow_exception(failure);
+        }
+        recorded.recording = stream_->end_recording();
+      }
+      stream_->replay(*recorded.recording);
+    }
+  }
+  slots_->close(*stream_);
+}
+
+void StreamExecutor::put_now(const Unit& unit) {
+  if (unit.has_pass()) put_pass(unit);
+  if (unit.update) put_update();
+}
+
+void StreamExecutor::put_pass(const Unit& unit) {
+  stream_->copy(numbers_.data(), slots_->pass_numbers(), scalars_end_);
+  if (unit.first == 0)
+    for (const int e : plan_.begins) start(e);
+  for (size_t b = unit.first; b < unit.last; ++b) {
+    const PlanBand& band = plan_.bands[b];
+    for (const int stage : band.stages)
+      if (pending_.contains(stage)) run_stage(stage);
+    for (ReadyStep& ready : bands_[b]) launch(ready);
+    for (const int e : band.starts) start(e);
+  }
+  if (unit.last < plan_.bands.size()) return;
+  copy_watched(watched_in_pass_, slots_->results() + kPassResults);
+  if (!here_) return;
+  here_->look(bases_[kGradients], *stream_);
+  stream_->copy(slots_->results(), here_->found(), DeviceGradients::kFoundBytes);
+  for (const GradientFold& fold : unit.folds)
+    here_->add(here_->arena(fold.into, *stream_), here_->arena(fold.from, *stream_), *stream_);
+}
+
+void StreamExecutor::put_update() {
+  stream_->copy(numbers_.data() + scalars_begin_, slots_->update_numbers(),
+                updates_end_ - scalars_begin_);
+  stream_->copy(update_inputs_.data(), slots_->update_inputs(), update_inputs_.bytes());
+  if (here_) stop_update();
+  pending_.begin();
+  run_stages(false);
+  copy_watched(watched_in_update_, slots_->results() + kUpdateResults);
+}
+
+/// Keeps an update from changing the weights, if a gradient was not finite.
+void StreamExecutor::stop_update() {
+  here_->stop({here_->arena(exchanges_->sum(), *stream_), here_->bytes()},
+              {bases_[kScalars], scalars_.size()}, *stream_);
+  for (const graph::Value v : left_to_updates_) {
+    void* const at = place_address(bases_.data(), tile_.data(), plan_.place(v), 0);
+    here_->stop({static_cast<std::byte*>(at), aligned(plan_.desc(v).bytes())}, {}, *stream_);
+  }
+}
+
+/// Returns a copy of an arena of gradients in memory of the host, valid until the next call.
+const std::byte* StreamExecutor::gradients_here(const std::byte* arena) {
+  if (staged_.bytes() == 0)
+    staged_ = device::Memory(device_, plan_.variables.trained_bytes, device::MemoryKind::pinned);
+  stream_->copy(staged_.data(), arena, staged_.bytes());
+  wait_for_all("gradients that the host looks at");
+  return staged_.data();
+}
+
+void StreamExecutor::copy_watched(const std::vector<graph::Value>& values, std::byte* to) {
+  for (const graph::Value v : values) {
+    stream_->copy(to, bases_[kArena] + plan_.place(v).offset, sizeof(float));
+    to += sizeof(float);
+  }
 }
 
 }  // namespace tutti::plan

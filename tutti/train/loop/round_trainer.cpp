@@ -64,7 +64,7 @@ bool RoundTrainer::train() {
   const auto signal = [&] {
     return several && run_.spec.stop_requested ? run_.spec.stop_requested() : 0;
   };
-  const double slowed_before = slowed_;
+  const double slowed_before = slowed_, taking_before = taking_;
   double data_wait = 0;
   while (const std::optional<RoundGradient> gradient = run_.rounds->next(signal()))
     data_wait += make(*gradient);
@@ -79,6 +79,9 @@ bool RoundTrainer::train() {
   const auto answered = RunClock::Clock::now();
   const bool asked = several ? asked_by_ != 0 : asks && stop_asked();
   times.comm_exposed += RunClock::since(answered);  // waits for the last rank
+  if (run_.training->runs_ahead())
+    take_ends(asked || run_.pause_due(run_.step) ? plan::Until::all : plan::Until::over);
+  times.compute += taking_ - taking_before;
   // Counts from the end of the previous round, so that epochs add up to the training time: includes
   // logging between steps, excludes evaluations and checkpoints.
   const double now = run_.clock.train();
@@ -86,6 +89,7 @@ bool RoundTrainer::train() {
   run_.interval.times += times;
   run_.epoch.times += times;
   run_.interval.steps += run_.step - begun;
+  run_.interval.unknown = std::ssize(begun_);
   run_.epoch.steps += run_.step - begun;
   return asked;
 }
@@ -101,16 +105,43 @@ double RoundTrainer::make(const RoundGradient& gradient) {
 }
 
 double RoundTrainer::run_batch(int local, const MicroBatch& which) {
+  const bool ahead = run_.training->runs_ahead();
+  if (ahead) take_ends(plan::Until::room);
   const data::Batch& batch = next_batch();
   const double waited = batches_->last_wait_seconds();
+  if (ahead) {
+    begun_.push_back(local);
+    run_.training->begin_run(which, batch.tensors);
+    if (run_.spec.data.canvases) take_ends(plan::Until::all);  // the next batch depends on this one
+    batches_->learn([this] { return run_.training->prediction(); });
+    return waited;
+  }
   const float loss = run_.training->run(which, batch.tensors);
   run_.note_norms();
   last_loss_ = loss;
-  if (!std::isfinite(loss)) report_nonfinite(batch, loss);
+  if (!std::isfinite(loss))
+    report_nonfinite({.which = which,
+                      .step = run_.training->info().step,
+                      .loss = loss,
+                      .tensors = batch.tensors});
   batches_->learn([this] { return run_.training->prediction(); });
   require_finite_gradients();
   run_.interval.loss[static_cast<size_t>(local)] += loss;
   return waited;
+}
+
+void RoundTrainer::take_ends(plan::Until until) {
+  const auto began = RunClock::Clock::now();
+  while (const std::optional<MicroBatchEnd> end = run_.training->next_end(until)) {
+    last_loss_ = end->loss;
+    if (!std::isfinite(end->loss)) report_nonfinite(*end);
+    if (!end->bad_gradient.empty())
+      report_bad_gradient(end->bad_gradient, end->step, end->which.local_replica);
+    run_.interval.loss[static_cast<size_t>(begun_.front())] += end->loss;
+    begun_.pop_front();
+  }
+  run_.note_norms();
+  taking_ += RunClock::since(began);
 }
 
 void RoundTrainer::note_samples(int64_t step, int replica) {
@@ -123,18 +154,21 @@ void RoundTrainer::note_samples(int64_t step, int replica) {
 
 int64_t RoundTrainer::next_meeting() const {
   int64_t step = run_.step + 1;
-  while (step < run_.shape.total_steps && !run_.log_due(step) && !run_.evaluation_due(step) &&
-         !run_.checkpoint_due(step))
-    ++step;
+  while (!run_.pause_due(step)) ++step;
   return step;
 }
 
 void RoundTrainer::require_finite_gradients() const {
-  if (run_.training->bad_gradient().empty()) return;
+  if (!run_.training->bad_gradient().empty())
+    report_bad_gradient(run_.training->bad_gradient(), run_.step,
+                        run_.training->last().local_replica);
+}
+
+void RoundTrainer::report_bad_gradient(const std::string& gradient, int64_t step,
+                                       int local_replica) const {
   throw NumericError(fmt::format(
-      "{} at step {}, replica {}{}; {}; lower optimizer.lr or look at the data",
-      run_.training->bad_gradient(), run_.step + 1,
-      run_.shape.replicas.replica(run_.training->last().local_replica),
+      "{} at step {}, replica {}{}; {}; lower optimizer.lr or look at the data", gradient, step + 1,
+      run_.shape.replicas.replica(local_replica),
       run_.network().losses.empty() ? "" : fmt::format(", although the loss is {}", last_loss_),
       run_.what_is_left()));
 }
@@ -158,7 +192,7 @@ double RoundTrainer::slow_down(int64_t draw) {
   return RunClock::since(began);
 }
 
-void RoundTrainer::report_nonfinite(const data::Batch& batch, float loss) {
+void RoundTrainer::report_nonfinite(const MicroBatchEnd& end) {
   run_.training->settle();  // the search reads the weights
   const std::string where =
       run_.shape.grid.stages() > 1
@@ -167,19 +201,18 @@ void RoundTrainer::report_nonfinite(const data::Batch& batch, float loss) {
           : found_nonfinite(
                 {.model = model_spec(run_.config, *run_.spec.data.train, run_.shape.batch.local),
                  .weights = &run_.training->weights(),
-                 .local_replica = run_.training->last().local_replica,
-                 .parameters = run_.training->last().parameters,
+                 .local_replica = end.which.local_replica,
+                 .parameters = end.which.parameters,
                  .batch = run_.network().batch(),
-                 .tensors = batch.tensors,
+                 .tensors = end.tensors,
                  .layout = run_.network().training.layout,
                  .most_error = run_.config.plan.bf16_error},
                 *run_.spec.backend);
-  throw NumericError(
-      fmt::format("the loss is {} at step {}, replica {}: {}; {}; lower optimizer.lr or look at "
-                  "the data",
-                  std::isnan(loss) ? "NaN" : "infinite", run_.training->info().step + 1,
-                  run_.shape.replicas.replica(run_.training->last().local_replica), where,
-                  run_.what_is_left()));
+  throw NumericError(fmt::format(
+      "the loss is {} at step {}, replica {}: {}; {}; lower optimizer.lr or look at "
+      "the data",
+      std::isnan(end.loss) ? "NaN" : "infinite", end.step + 1,
+      run_.shape.replicas.replica(end.which.local_replica), where, run_.what_is_left()));
 }
 
 void RoundTrainer::ask_to_stop() {

@@ -2,6 +2,7 @@
 // RoundTrainer: runs the rounds of a run: batches, gradients, and the vote whether to stop.
 
 #include <array>
+#include <deque>
 #include <memory>
 #include <optional>
 
@@ -42,15 +43,19 @@ class RoundTrainer {
   double make(const RoundGradient& gradient);
   /// Runs a micro-batch and takes its results; `local` is its index on this rank. Returns the same.
   double run_batch(int local, const MicroBatch& which);
+  /// For a step that runs ahead: takes what micro-batches have left.
+  void take_ends(plan::Until until);
   const data::Batch& next_batch();
   /// Returns the next step after which all ranks act together.
   int64_t next_meeting() const;
   /// Delays this rank where it is configured to be slow: waits in proportion to the computing
   /// time of its last gradient, before it sends any part of this one. Returns the seconds.
   double slow_down(int64_t draw);
-  [[noreturn]] void report_nonfinite(const data::Batch& batch, float loss);
+  [[noreturn]] void report_nonfinite(const MicroBatchEnd& end);
   /// Throws NumericError for a gradient that is not finite.
   void require_finite_gradients() const;
+  [[noreturn]] void report_bad_gradient(const std::string& gradient, int64_t step,
+                                        int local_replica) const;
 
   Running& run_;
   std::optional<data::SampleWriter> writer_;
@@ -58,8 +63,10 @@ class RoundTrainer {
   std::optional<SlowRank> slow_;
   double computed_ = 0, slowed_ = 0;  // seconds of the last gradient; delay by run.slow
   float last_loss_ = 0;               // a micro-batch's; 0 on a stage without a loss
-  double step_ended_ = 0;             // reading of the training clock
-  double reading_before_ = 0;         // readers' time until this epoch began
+  std::deque<int> begun_;      // micro-batches of a step that runs ahead: indices on this rank
+  double taking_ = 0;          // seconds in take_ends(), which waits for the device
+  double step_ended_ = 0;      // reading of the training clock
+  double reading_before_ = 0;  // readers' time until this epoch began
   bool waiting_logged_ = false;
   /// This rank's answers, then the largest of all ranks: the signal that asked it to stop, and 1 if
   /// it still writes a checkpoint.

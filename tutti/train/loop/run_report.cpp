@@ -63,8 +63,9 @@ void RunReport::start() {
 void RunReport::show_step() {
   if (!run_.spec.terminal || !run_.first() || run_.rounds->takes_several_steps()) return;
   // With several ranks per replica this one may have no loss, or only a share.
+  const double mean = run_.interval.mean_loss();
   run_.display.step(
-      progress(run_.shape.grid.peers() == 1 ? run_.interval.mean_loss() : logged_loss_));
+      progress(run_.shape.grid.peers() == 1 && !std::isnan(mean) ? mean : logged_loss_));
 }
 
 void RunReport::open_record() {

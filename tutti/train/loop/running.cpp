@@ -89,7 +89,8 @@ void Running::note_norms() {
         fmt::format("the norm of the gradient is {} at step {}, although each replica's gradient "
                     "is finite: their sum or its squares are too large; {}; lower optimizer.lr or "
                     "look at the data",
-                    std::isnan(norms.sum) ? "NaN" : "infinite", step, what_is_left()));
+                    std::isnan(norms.sum) ? "NaN" : "infinite", norms.last > 0 ? norms.last : step,
+                    what_is_left()));
   }
   interval.norms += norms;
 }

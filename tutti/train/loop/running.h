@@ -36,12 +36,13 @@ struct StepInterval {
   int64_t gradients = 0;  ///< made by this rank; with servers some may have been dropped
   GradientNorms norms;
   std::vector<double> loss;  ///< one loss for each local micro-batch, over steps
+  int64_t unknown = 0;       ///< micro-batches whose losses a device has not told yet
 
   explicit StepInterval(int local_batches) : loss(static_cast<size_t>(local_batches), 0.0) {}
-  /// Averages over local micro-batches and steps.
+  /// Averages over local micro-batches and steps. Returns NaN if no loss is known.
   double mean_loss() const {
     return std::accumulate(loss.begin(), loss.end(), 0.0) /
-           static_cast<double>(steps * static_cast<int64_t>(loss.size()));
+           static_cast<double>(steps * static_cast<int64_t>(loss.size()) - unknown);
   }
 };
 
@@ -131,6 +132,10 @@ struct Running {
   bool evaluation_due(int64_t at) const { return every_epochs(config.run.eval_every, at); }
   bool log_due(int64_t at) const;
   bool checkpoint_due(int64_t at) const;
+  /// Returns whether something else than training follows step `at`.
+  bool pause_due(int64_t at) const {
+    return at >= shape.total_steps || log_due(at) || evaluation_due(at) || checkpoint_due(at);
+  }
 
   /// Applies all updates, and takes their norms.
   void finish_update();

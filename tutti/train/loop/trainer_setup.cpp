@@ -18,6 +18,7 @@
 #include "tutti/train/settings/resume_check.h"
 #include "tutti/train/settings/server_settings.h"
 #include "tutti/train/settings/specs.h"
+#include "tutti/train/step/device_waits.h"
 #include "tutti/train/step/step_settings.h"
 
 namespace tutti::train {
@@ -101,6 +102,8 @@ void TrainerRun::build_step() {
   step.noise = measured_noise();
   step.steps_compared = static_cast<int>(std::min(run_.config.run.log_every, kSteps));
   run_.training.emplace(step, *run_.spec.backend, run_.comm);
+  if (run_.training->runs_ahead() && run_.first())
+    log::info("{}", host_waits_text(host_waits(step, run_.network(), run_.spec.data.canvases)));
   if (run_.spec.job && run_.first())
     tell_choices(*run_.spec.job, run_.comm.size(), run_.network().training.options.choices);
   report_.watch_step();

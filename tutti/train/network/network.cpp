@@ -103,6 +103,7 @@ class NetworkCompiler {
                   comm::Communicator& communicator)
       : spec_(spec), backend_(backend), training_(spec.training) {
     training_.split = with_advice(spec.training.split, backend);
+    training_.repeats_cheap_ops = backend.repeats_cheap_ops();
     training_.split.tables = {communicator.size(), communicator.rank()};
     if (training_.bucket_bytes == 0)
       training_.bucket_bytes =
@@ -200,8 +201,7 @@ class NetworkCompiler {
   }
   /// The evaluation reads the variables in the training plan's layout. `evaluation_bytes` is its
   /// additional memory, and `copied_bytes` the one for a checkpoint's copies, as far as known.
-  /// Where a device computes, the limit is that of its memory: copies, and gradients but those of
-  /// the pass, lie in the host's.
+  /// Where a device computes, the limit is that of its memory: copies lie in the host's.
   void compile_sides(Network& network, const plan::Choices& choices, size_t evaluation_bytes,
                      size_t copied_bytes) {
     const HeldCopies& held = spec_.held;
@@ -212,10 +212,11 @@ class NetworkCompiler {
          .copies = copied_bytes,
          .arenas =
              split::batches_under_way(held.order, grid().stages(), grid().stage(), held.batches),
-         .gradients = backend_.device() ? 1 : held.gradients,
+         .gradients = held.gradients,
          .sums = held.sums + (training_.compression.compression.compresses() ? kUnsent : 0),
          .shown = held.shown,
          .replicas = held.replicas,
+         .statistics = held.statistics,
          .met = held.met});
     network.training.variables.set_slices(graph_.slices);
     network.evaluation =

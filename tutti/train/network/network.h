@@ -19,12 +19,13 @@ namespace tutti::train {
 /// The number of copies of each kind that a training rank holds at a time.
 struct HeldCopies {
   split::PipelineOrder order = split::PipelineOrder::one_f_one_b;
-  int batches = 1;    ///< per step (batch.accumulate); with stages, several are in flight
-  int gradients = 1;  ///< gradient arenas
-  int sums = 0;       ///< arenas of their sums over ranks
-  int shown = 0;      ///< arenas of weights that represent the run in evaluations
-  int replicas = 1;   ///< replicas with weights of their own
-  int met = 0;        ///< copies of the weights with which these, or servers, meet
+  int batches = 1;     ///< per step (batch.accumulate); with stages, several are in flight
+  int gradients = 1;   ///< gradient arenas
+  int sums = 0;        ///< arenas of their sums over ranks
+  int shown = 0;       ///< arenas of weights that represent the run in evaluations
+  int replicas = 1;    ///< replicas with weights of their own
+  int statistics = 0;  ///< on a device: more arenas of statistics
+  int met = 0;         ///< copies of the weights with which these, or servers, meet
 };
 
 struct NetworkSpec {

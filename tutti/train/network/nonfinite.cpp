@@ -23,6 +23,11 @@ int64_t find_nonfinite(const void* data, DType dtype, int64_t count) {
   return -1;
 }
 
+std::string gradient_text(const plan::Variable& variable, int64_t element, int64_t count) {
+  return fmt::format("the gradient of '{}' is not finite (element {} of {})", variable.name,
+                     element, count);
+}
+
 /// Whether training uses a batch's own statistics, even if only for running averages.
 bool takes_statistics(models::ModelSpec model) {
   model.mode = ops::Mode::train;
@@ -112,6 +117,15 @@ std::string first_nonfinite(const NonfiniteSearch& search, const backend::Backen
              : "every layer's output is finite: the loss overflows";
 }
 
+std::string nonfinite_gradient_at(const plan::Variables& variables, int64_t index) {
+  for (const plan::Variable& variable : variables.parameters) {
+    const auto count = static_cast<int64_t>(variable.desc.bytes() / sizeof(float));
+    const int64_t i = index - static_cast<int64_t>(variable.offset / sizeof(float));
+    if (i >= 0 && i < count) return gradient_text(variable, i, count);
+  }
+  return "a gradient is not finite between its parameters";
+}
+
 std::string nonfinite_gradient(const plan::Variables& variables, const exchange::Bucket& bucket,
                                const float* arena, SharedWork& work) {
   constexpr size_t kPiece = size_t{64} << 10;  // floats
@@ -129,8 +143,7 @@ std::string nonfinite_gradient(const plan::Variables& variables, const exchange:
     if (const int64_t i =
             find_nonfinite(arena + variable.offset / sizeof(float), DType::f32, count);
         i >= 0)
-      return fmt::format("the gradient of '{}' is not finite (element {} of {})", variable.name, i,
-                         count);
+      return gradient_text(variable, i, count);
   }
   return fmt::format("the gradient in {} is not finite between its parameters", bucket.name);
 }

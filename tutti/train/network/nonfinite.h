@@ -36,6 +36,10 @@ struct NonfiniteSearch {
 /// "the output of layer 'layer1.0.conv1' for sample 3". Slow; for the message of a run that ends.
 std::string first_nonfinite(const NonfiniteSearch& search, const backend::Backend& backend);
 
+/// Returns the same as nonfinite_gradient() for a float of the arena that is known not to be
+/// finite.
+std::string nonfinite_gradient_at(const plan::Variables& variables, int64_t index);
+
 /// Returns "the gradient of 'conv1.weight' is not finite (element 17 of 432)" for the first such
 /// gradient of a bucket; empty when all are finite. `arena` is one replica's gradient arena. Called
 /// for every bucket before it is summed with others: the sum would no longer show which replica

@@ -273,7 +273,8 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
   std::vector<graph::RowGradient> tables;
   ops::differentiate(staged.graph, own_losses, not_frozen(staged.graph, spec.freeze), &tables);
   const ops::Rewritten direct = ops::drop_copies(staged.graph);
-  const ops::Rewritten lean = ops::recompute_activations(direct.graph, first_backward);
+  const ops::Rewritten lean =
+      ops::recompute_activations(direct.graph, spec.repeats_cheap_ops ? first_backward : 0);
   const ops::Rewritten summed = ops::fold_row_sums(lean.graph);
   const ops::Rewritten tied = ops::fold_lookup_sums(summed.graph);
   const ops::Rewritten folded = ops::fold_residual_sums(tied.graph);

@@ -24,6 +24,7 @@ struct TrainingGraphSpec {
   size_t bucket_bytes = 1 << 20;    ///< wanted size of a gradient bucket; in compile_network(), 0:
                                     ///< measured (exchange/bucket_size.h)
   split::SplitSettings split = {};  ///< threads of a plan, and how samples are cut for them
+  bool repeats_cheap_ops = true;    ///< Backend::repeats_cheap_ops(); compile_network() sets it
   int micro_batches = 1;  ///< micro-batches of the whole job whose gradients an update sums
 };
 

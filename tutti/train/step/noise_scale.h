@@ -69,6 +69,8 @@ class NoiseMeter {
              const NoiseSettings& settings);
 
   void begin_step(int64_t step);
+  /// Returns whether this step is measured.
+  bool measuring() const { return measuring_; }
   /// Takes a complete bucket of a local micro-batch in `arena`, before it is added to others.
   void add_micro_batch(int local_micro_batch, int bucket, const float* arena);
   /// Takes a bucket's arrived sum over all micro-batches; it belongs to the step in which they were

@@ -58,8 +58,14 @@ void PartExchange::start(int exchange) {
   auto& [messages, bound, to_self] = exchange_of(exchange);
   for (const Bound& b : bound) b.message->rebind({executor_.address(b.place), b.bytes});
   for (const auto& message : messages) message->start();
-  for (const Copy& copy : to_self)
+  for (const plan::OwnCopy& copy : to_self)
     std::memcpy(executor_.address(copy.to), executor_.address(copy.from), copy.bytes);
+}
+
+std::optional<std::vector<plan::OwnCopy>> PartExchange::own_copies(int exchange) const {
+  const Exchange& made = exchanges_.front()[static_cast<size_t>(exchange)];
+  if (!made.messages.empty()) return {};
+  return made.to_self;
 }
 
 bool PartExchange::done(int exchange) {

@@ -22,6 +22,7 @@ class PartExchange final : public plan::Exchanges {
   bool done(int exchange) override;
   /// Throws CommError after the time-out.
   plan::ExchangeOutput finish(int exchange) override;
+  std::optional<std::vector<plan::OwnCopy>> own_copies(int exchange) const override;
   void poll() override { communicator_.progress(); }
   /// Returns the seconds blocked in finish(), since the construction.
   double exposed_seconds() const { return exposed_; }
@@ -34,14 +35,10 @@ class PartExchange final : public plan::Exchanges {
     plan::Place place;
     size_t bytes;
   };
-  struct Copy {
-    plan::Place from, to;
-    size_t bytes;
-  };
   struct Exchange {
     std::vector<std::unique_ptr<comm::MessageOperation>> messages;
-    std::vector<Bound> bound;   // those that send from memory bound by the caller
-    std::vector<Copy> to_self;  // copies within this rank
+    std::vector<Bound> bound;            // those that send from memory bound by the caller
+    std::vector<plan::OwnCopy> to_self;  // copies within this rank
   };
   comm::Communicator& communicator_;
   const plan::Executor& executor_;

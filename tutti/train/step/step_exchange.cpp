@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "tutti/base/log.h"
+#include "tutti/comm/schedule/tree.h"
 #include "tutti/ops/exchange.h"
 #include "tutti/ops/parts.h"
 #include "tutti/train/network/nonfinite.h"
@@ -26,6 +27,7 @@ StepExchange::StepExchange(comm::Communicator& communicator, const exchange::Rep
                            int steps_compared)
     : communicator_(communicator), network_(network),
       gradients_(communicator, map, network.buckets, settings),
+      slots_(comm::plan_slots(map.replicas(), map.owned())),
       arrivals_(communicator, gradients_.buckets(), steps_compared), settings_(settings) {
   if (settings_.compression.automatic && communicator.size() > 1) compressing_.trial.emplace();
   find_kinds();
@@ -119,6 +121,30 @@ plan::ExchangeOutput StepExchange::finish(int exchange) {
     case plan::ExchangeKind::weights: shards_->gather(made.index); break;
   }
   return {};
+}
+
+/// Returns the arena of a slot: the one of any micro-batch that has it.
+const void* StepExchange::slot(int number) const {
+  const auto of = std::ranges::find(slots_.replicas, number, &comm::SlotPlan::Replica::slot);
+  return gradients_.slot(static_cast<int>(of - slots_.replicas.begin()));
+}
+
+std::vector<plan::GradientFold> StepExchange::folds() const {
+  std::vector<plan::GradientFold> folds;
+  for (const auto& [into, from] : slots_.replicas[static_cast<size_t>(local_)].adds)
+    folds.push_back({slot(into), slot(from)});
+  return folds;
+}
+
+void StepExchange::look(const std::byte* gradients) {
+  for (int b = 0; b < gradients_.buckets(); ++b)
+    noise_->add_micro_batch(local_, b, reinterpret_cast<const float*>(gradients));
+}
+
+void StepExchange::look_at_sum(const std::byte* gradients) {
+  for (int b = 0; b < gradients_.buckets(); ++b)
+    noise_->add_sum(b, reinterpret_cast<const float*>(
+                           gradients + gradients_.layout().buckets[static_cast<size_t>(b)].begin));
 }
 
 void StepExchange::start_sum(int bucket) {

@@ -55,6 +55,18 @@ class StepExchange final : public plan::Exchanges {
   void start(int exchange) override;
   bool done(int exchange) override;
   plan::ExchangeOutput finish(int exchange) override;
+  std::optional<std::vector<plan::OwnCopy>> own_copies(int exchange) const override {
+    return parts_->own_copies(exchange);
+  }
+  bool gradients_stay() const override {
+    return communicator_.size() == 1 && !compresses() && !servers_ && !shards_ &&
+           stage_sums_.empty();
+  }
+  std::vector<plan::GradientFold> folds() const override;
+  const void* sum() const override { return slot(0); }
+  bool looks() const override { return noise_ && noise_->measuring(); }
+  void look(const std::byte* gradients) override;
+  void look_at_sum(const std::byte* gradients) override;
   void poll() override {
     gradients_.poll();
     parts_->poll();  // may cover more ranks
@@ -140,6 +152,7 @@ class StepExchange final : public plan::Exchanges {
   };
   std::vector<keep::UnsentBucket> unsent();
   void set_verdict(double pays);
+  const void* slot(int number) const;
   void find_kinds();
   std::span<float> norms_at(int exchange) const;
   void plan_state(std::byte* state);
@@ -162,6 +175,7 @@ class StepExchange final : public plan::Exchanges {
   PartExchange* parts_ = nullptr;
   SliceRanks* slices_ = nullptr;
   exchange::GradientExchange gradients_;
+  const comm::SlotPlan slots_;  // those that gradients_ has
   comm::ArrivalRecord arrivals_;
   std::optional<exchange::SharedWeights> weights_;  // with sharded updates
   std::optional<exchange::ShardedUpdate> shards_;

@@ -1,9 +1,11 @@
 #include "tutti/train/step/training_step.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "tutti/comm/schedule/tree.h"
+#include "tutti/train/network/nonfinite.h"
 #include "tutti/train/network/plain_copy.h"
 
 namespace tutti::train {
@@ -56,6 +58,7 @@ NetworkSpec network_of_step(const TrainingStepSpec& spec, int ranks, int rank) {
                   .sums = summed.ranks() > 1 ? 1 : 0,
                   .shown = spec.apart || network.training.optimizer.ema > 0 ? 1 : 0,
                   .replicas = holds_all ? spec.map.local_count() : 1,
+                  .statistics = spec.apart ? 0 : spec.map.local_count() - 1,
                   .met = spec.spill.empty() ? spec.met : 0};
   return network;
 }
@@ -91,7 +94,8 @@ TrainingStep::TrainingStep(const TrainingStepSpec& spec, const backend::Backend&
       executor_(plan::make_executor(network_->training, backend,
                                     split::batches_under_way(spec.order, spec.grid.stages(),
                                                              spec.grid.stage(), accumulate_))),
-      share_(1.0f / static_cast<float>(spec.grid.tensor())), info_{.seed = spec.seed} {
+      share_(1.0f / static_cast<float>(spec.grid.tensor())), info_{.seed = spec.seed},
+      ahead_(executor_->runs_ahead()) {
   CHECK(!spec.apart || (spec.grid.peers() == 1 && !spec.exchange.sharded), "check_sync()");
   CHECK(!spec.to_servers || (spec.map.replicas() == communicator.size() && !spec.exchange.sharded),
         "check_served_job()");
@@ -114,6 +118,11 @@ void TrainingStep::start() {
   // Parts' gradients sum to their replica's.
   executor_->set_scalar(network_->gradient_scale, 1.0f / static_cast<float>(mean_of_));
   exchange_.attach(*executor_, *parts_, slices_ ? &*slices_ : nullptr);
+  executor_->set_runs(summed_.local_count());
+  if (ahead_)
+    executor_->watch(network_->losses, network_->gradient_norm.valid()
+                                           ? std::vector{network_->gradient_norm}
+                                           : std::vector<graph::Value>{});
   communicator_.barrier();  // other ranks' values are visible afterwards
   weights_.begin_average(exchange_.kept_state());
   executor_->pack();
@@ -159,7 +168,7 @@ MicroBatch TrainingStep::micro_batch(int local) const {
           .local_replica = replica};
 }
 
-float TrainingStep::run(const MicroBatch& which, std::span<void* const> batch) {
+void TrainingStep::begin_pass(const MicroBatch& which, std::span<void* const> batch) {
   CHECK(batch.size() == network_->inputs.size(), "{} tensors of a batch for {} inputs",
         batch.size(), network_->inputs.size());
   last_ = which;
@@ -172,10 +181,63 @@ float TrainingStep::run(const MicroBatch& which, std::span<void* const> batch) {
     passes_->run(which.place, info_, replica, batch);
     table_micro_batches_->take(which.place);
   });
+}
+
+float TrainingStep::run(const MicroBatch& which, std::span<void* const> batch) {
+  if (ahead_) return run_to_end(which, batch);
+  begin_pass(which, batch);
   note_norm();
   const float sum = loss();
-  seconds += compute([&] { passes_->go_on(); });
+  replica_seconds_[static_cast<size_t>(which.local_replica)] += compute([&] { passes_->go_on(); });
   return sum * share_;
+}
+
+float TrainingStep::run_to_end(const MicroBatch& which, std::span<void* const> batch) {
+  float loss = 0;
+  while (next_end(plan::Until::all)) {}
+  begin_run(which, batch);
+  while (const std::optional<MicroBatchEnd> end = next_end(plan::Until::all)) loss = end->loss;
+  return loss;
+}
+
+void TrainingStep::begin_run(const MicroBatch& which, std::span<void* const> batch) {
+  CHECK(ahead_, "only an executor that runs ahead leaves results for later");
+  begun_.push_back({.which = which, .step = info_.step});
+  begin_pass(which, batch);
+}
+
+std::optional<MicroBatchEnd> TrainingStep::next_end(plan::Until until) {
+  take_readings(until);
+  if (ended_.empty()) return {};
+  MicroBatchEnd end = std::move(ended_.front());
+  ended_.pop_front();
+  return end;
+}
+
+void TrainingStep::take_readings(plan::Until until) {
+  const plan::Plan& plan = network_->training;
+  while (std::optional<plan::Readings> readings = executor_->next_readings(until)) {
+    if (readings->of_update) {
+      if (std::isfinite(norms_.sum)) norms_.last = updates_.front() + 1;
+      updates_.pop_front();
+      norms_ += {1, readings->numbers.front()};
+      continue;
+    }
+    MicroBatchEnd end = std::move(begun_.front());
+    begun_.pop_front();
+    for (size_t i = 0; i < readings->numbers.size(); ++i)
+      end.loss = i == 0 ? readings->numbers[i] : end.loss + readings->numbers[i];
+    end.loss *= share_;
+    for (const models::GraphInput& input : network_->inputs) {
+      const auto at = std::ranges::find(plan.inputs, input.value) - plan.inputs.begin();
+      end.tensors.push_back(const_cast<void*>(readings->inputs[static_cast<size_t>(at)]));
+    }
+    end.bad_gradient = readings->bad_gradient < 0
+                           ? exchange_.bad_gradient()
+                           : nonfinite_gradient_at(plan.variables, readings->bad_gradient);
+    if (bad_gradient_.empty()) bad_gradient_ = end.bad_gradient;
+    ended_.push_back(std::move(end));
+  }
 }
 
 /// Returns 0 on a stage without a loss.
@@ -218,13 +280,16 @@ void TrainingStep::update(const WeightUpdate& how) {
          .then = how.late->of});
   }
   double seconds = compute([&] {
-    finish_update();  // pending updates use their own step's rate
+    executor_->finish_update();  // pending updates use their own step's rate
+    note_norm();
     executor_->set_scalar(network_->lr, rate);
     executor_->update(info);
+    if (ahead_ && network_->gradient_norm.valid()) updates_.push_back(info.step);
     exchange_.end_step(*executor_);
     exchange_.begin_stage_sums();
   });
-  norm_due_ = network_->gradient_norm.valid() && !how.received;  // servers have their own norms
+  norm_due_ =
+      network_->gradient_norm.valid() && !how.received && !ahead_;  // servers have their own norms
   if (how.settled) seconds += compute([&] { finish_update(); });
   // The update has packed everything that it has changed.
   if (how.late) passes_->note_packed(weights_.parameters());
@@ -236,11 +301,13 @@ void TrainingStep::update(const WeightUpdate& how) {
 void TrainingStep::finish_update() {
   executor_->finish_update();
   note_norm();
+  if (ahead_ && network_->gradient_norm.valid()) take_readings(plan::Until::all);
 }
 
 void TrainingStep::settle(plan::Kept what) {
   executor_->settle(what);
   note_norm();
+  if (ahead_) take_readings(plan::Until::all);
 }
 
 /// A run waits for every update on which one of its bands depends, and so for the norm of all

@@ -12,6 +12,7 @@
 // train/rounds/rounds.h has the other ways in which replicas meet. If several ranks share a
 // replica's layers (parallel.pipeline), a rank runs the passes of its stage (train/step/passes.h).
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -63,6 +64,9 @@ struct TrainingStepSpec {
 struct GradientNorms {
   int64_t count = 0;
   double sum = 0;
+  /// The number of updates that the run had made with the last one of them, or, if the sum is not
+  /// finite, with the first that is not; 0: it is the run's last update.
+  int64_t last = 0;
   GradientNorms& operator+=(const GradientNorms& more) {
     count += more.count;
     sum += more.sum;
@@ -86,6 +90,15 @@ struct LateGradient {
   float rate = 0;
   const std::byte* of = nullptr;  ///< the weights it was computed with
   float compensation = 0;         ///< lambda of DC-ASGD; 0: none
+};
+
+/// The end of a micro-batch: its results.
+struct MicroBatchEnd {
+  MicroBatch which;
+  int64_t step = 0;
+  float loss = 0;                ///< as run() returns it
+  std::string bad_gradient{};    ///< as TrainingStep::bad_gradient(), for this one
+  std::vector<void*> tensors{};  ///< its batch, valid until the next run
 };
 
 /// How a sum of gradients is applied.
@@ -129,6 +142,15 @@ class TrainingStep {
   /// Returns the `local`-th micro-batch of this rank, if every step sums all replicas' gradients.
   MicroBatch micro_batch(int local) const;
   float run(int local, std::span<void* const> batch) { return run(micro_batch(local), batch); }
+  /// Whether the executor runs ahead of the host (plan::Executor): begin_run() is then better than
+  /// run(), which waits.
+  bool runs_ahead() const { return ahead_; }
+  /// Begins the same without waiting for what it leaves, which next_end() returns. Only if it runs
+  /// ahead, and after next_end(Until::room) has returned nothing.
+  void begin_run(const MicroBatch& which, std::span<void* const> batch);
+  /// Returns what the oldest micro-batch has left of those for which begin_run() was called;
+  /// nothing: there is none, or it is not over.
+  std::optional<MicroBatchEnd> next_end(plan::Until until);
   /// Announces that all micro-batches of a gradient have been run. Only needed if its sum must be
   /// sent before update(), which otherwise does this.
   void end_of_backward();
@@ -136,7 +158,9 @@ class TrainingStep {
   /// samples.
   const float* prediction();
   /// Returns "the gradient of 'conv1.weight' is not finite ..." for the step's first such gradient.
-  const std::string& bad_gradient() const { return exchange_.bad_gradient(); }
+  const std::string& bad_gradient() const {
+    return ahead_ && exchange_.bad_gradient().empty() ? bad_gradient_ : exchange_.bad_gradient();
+  }
   /// Applies the sums that have arrived; the others are applied in the next run() or
   /// finish_update().
   void update(const WeightUpdate& how = {});
@@ -180,6 +204,9 @@ class TrainingStep {
   comm::Communicator& group() { return group_ ? *group_ : communicator_; }
 
  private:
+  void begin_pass(const MicroBatch& which, std::span<void* const> batch);
+  float run_to_end(const MicroBatch& which, std::span<void* const> batch);
+  void take_readings(plan::Until until);
   template <class Work>
   double compute(Work work);
   double exposed_seconds() const { return exchange_.exposed_seconds() + parts_->exposed_seconds(); }
@@ -209,6 +236,10 @@ class TrainingStep {
   bool norm_due_ = false;        // for the last update
   bool backward_ended_ = false;  // for this gradient
   float rate_ = 0;               // in this step
+  const bool ahead_;
+  std::deque<int64_t> updates_;              // steps whose norms were not read yet
+  std::deque<MicroBatchEnd> begun_, ended_;  // by begin_run(): under way, and over
+  std::string bad_gradient_;                 // the first that was found on a device
 };
 
 }  // namespace tutti::train

@@ -11,6 +11,7 @@ namespace tutti::backend {
 std::span<const device::DeviceFunction> batch_norm_functions();
 std::span<const device::DeviceFunction> channel_sums_functions();
 std::span<const device::DeviceFunction> copies_functions();
+std::span<const device::DeviceFunction> gradients_functions();
 std::span<const device::DeviceFunction> losses_functions();
 std::span<const device::DeviceFunction> pointwise_functions();
 std::span<const device::DeviceFunction> pools_functions();

@@ -123,24 +123,57 @@ TUTTI_KERNEL(kLossThreads) softmax_total(SoftmaxTotalArgs a) {
 /// The row of kLanes threads side by side: one thread, or a warp, whose lanes share the classes.
 template <class X, int kLanes>
 struct SoftmaxRow {
+  static constexpr int kRows = kLossThreads / kLanes;  // a block's rows
   const SoftmaxArgs& a;
+  float* kept;  ///< the block's logits, if they are kept
   int64_t number;
-  int lane;
+  int lane, width;  ///< width: floats of a row of kept logits
+  bool works;       ///< there is such a row
   const X* x;
   LoopPlaces<3> place;
   int64_t label;
 
-  /// Requires a row below a.rows for all others to be called.
-  TUTTI_DEVICE explicit SoftmaxRow(const SoftmaxArgs& args)
-      : a(args),
-        number(static_cast<int64_t>(blockIdx.x) * (kLossThreads / kLanes) + threadIdx.x / kLanes),
-        lane(static_cast<int>(threadIdx.x) % kLanes) {}
-  TUTTI_DEVICE void find() {
-    place = loop_places(a.loops, number);
+  TUTTI_DEVICE SoftmaxRow(const SoftmaxArgs& args, float* shared)
+      : a(args), kept(shared),
+        number(static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kLanes),
+        lane(static_cast<int>(threadIdx.x) % kLanes), width(static_cast<int>(args.classes) | 1),
+        works(number < args.rows), place{}, label(0) {
+    if (works) {
+      place = loop_places(a.loops, number);
+      label = clamped(load(a.labels + place.in[1]), a.classes);
+    }
     x = static_cast<const X*>(a.x) + place.in[0];
-    label = clamped(load(a.labels + place.in[1]), a.classes);
+    if (a.kept) keep();
   }
-  TUTTI_DEVICE float logit(int64_t k) const { return to_float(load(x + k * a.x_step)); }
+
+  /// Calls f(i, place in `kept`) for this thread's part of the block's elements, of which number i
+  /// lies i elements behind its first row. The rows lie behind each other.
+  template <class F>
+  TUTTI_DEVICE void each_of_block(F f) const {
+    const int64_t first = static_cast<int64_t>(blockIdx.x) * kRows, left = a.rows - first;
+    const int classes = static_cast<int>(a.classes),
+              count = static_cast<int>(left < kRows ? left : kRows) * classes;
+    for (int i = static_cast<int>(threadIdx.x); i < count; i += kLossThreads)
+      f(first * classes + i, i / classes * width + i % classes);
+  }
+  /// Brings the block's logits into shared memory. All threads call it.
+  TUTTI_DEVICE void keep() {
+    if (a.together)
+      each_of_block(
+          [&](int64_t i, int to) { kept[to] = to_float(load(static_cast<const X*>(a.x) + i)); });
+    else if (works)
+      for (int k = lane; k < a.classes; k += kLanes)
+        kept_logit(k) = to_float(load(x + k * a.x_step));
+    __syncthreads();
+  }
+  TUTTI_DEVICE float& kept_logit(int64_t k) const {
+    return kept[static_cast<int>(threadIdx.x) / kLanes * width + k];
+  }
+
+  // The others are for threads that have a row.
+  TUTTI_DEVICE float logit(int64_t k) const {
+    return a.kept ? kept_logit(k) : to_float(load(x + k * a.x_step));
+  }
   TUTTI_DEVICE float weight(int64_t k) const { return a.weights ? load(a.weights + k) : 1.0f; }
   TUTTI_DEVICE float even() const { return a.smoothing / static_cast<float>(a.classes); }
 
@@ -168,10 +201,10 @@ struct SoftmaxRow {
 template <class X, int kLanes>
 TUTTI_KERNEL(kLossThreads)
 softmax_loss(SoftmaxLossArgs a) {
-  SoftmaxRow<X, kLanes> row(a.softmax);
+  TUTTI_SHARED(float, kept, kKeptLogits);
+  const SoftmaxRow<X, kLanes> row(a.softmax, kept);
   double loss = 0, divisor = 0;
-  if (row.number < a.softmax.rows) {
-    row.find();
+  if (row.works) {
     const float log_sum = row.log_sum(), s = a.softmax.smoothing;
     float smooth = 0;
     if (s > 0) {
@@ -196,19 +229,32 @@ softmax_loss(SoftmaxLossArgs a) {
 template <class X, int kLanes>
 TUTTI_KERNEL(kLossThreads)
 softmax_grad(SoftmaxGradArgs a) {
-  SoftmaxRow<X, kLanes> row(a.softmax);
-  if (row.number >= a.softmax.rows) return;
-  row.find();
-  const float log_sum = row.log_sum(), even = row.even();
-  const float own = (1 - a.softmax.smoothing) * row.weight(row.label);
-  const float total = own + a.smooth_weight, factor = a.scale / load(a.divisor);
-  X* const dx = static_cast<X*>(a.dx) + row.place.in[2];
-  for (int64_t k = row.lane; k < a.softmax.classes; k += kLanes) {
-    const float target = (k == row.label ? own : 0.0f) + even * row.weight(k);
-    X value;
-    from_float(factor * (total * expf(row.logit(k) - log_sum) - target), value);
-    store(dx + k * a.dx_step, value);
+  TUTTI_SHARED(float, kept, kKeptLogits);
+  const SoftmaxRow<X, kLanes> row(a.softmax, kept);
+  if (row.works) {
+    const float log_sum = row.log_sum(), even = row.even();
+    const float own = (1 - a.softmax.smoothing) * row.weight(row.label);
+    const float total = own + a.smooth_weight, factor = a.scale / load(a.divisor);
+    X* const dx = static_cast<X*>(a.dx) + row.place.in[2];
+    for (int64_t k = row.lane; k < a.softmax.classes; k += kLanes) {
+      const float target = (k == row.label ? own : 0.0f) + (even > 0 ? even * row.weight(k) : 0.0f),
+                  slope = factor * (total * expf(row.logit(k) - log_sum) - target);
+      if (a.softmax.together) {
+        row.kept_logit(k) = slope;
+        continue;
+      }
+      X value;
+      from_float(slope, value);
+      store(dx + k * a.dx_step, value);
+    }
   }
+  if (!a.softmax.together) return;
+  __syncthreads();
+  row.each_of_block([&](int64_t i, int from) {
+    X value;
+    from_float(kept[from], value);
+    store(static_cast<X*>(a.dx) + i, value);
+  });
 }
 
 }  // namespace
@@ -232,9 +278,9 @@ std::span<const device::DeviceFunction> losses_functions() {
       device_function<softmax_loss<float, 32>>("softmax_loss.f32.32", kThreads),
       device_function<softmax_loss<bf16, 1>>("softmax_loss.bf16.1", kThreads),
       device_function<softmax_loss<bf16, 32>>("softmax_loss.bf16.32", kThreads),
-      device_function<softmax_grad<float, 1>>("softmax_grad.f32.1", kThreads, true),
+      device_function<softmax_grad<float, 1>>("softmax_grad.f32.1", kThreads),
       device_function<softmax_grad<float, 32>>("softmax_grad.f32.32", kThreads),
-      device_function<softmax_grad<bf16, 1>>("softmax_grad.bf16.1", kThreads, true),
+      device_function<softmax_grad<bf16, 1>>("softmax_grad.bf16.1", kThreads),
       device_function<softmax_grad<bf16, 32>>("softmax_grad.bf16.32", kThreads),
   };
   return list;

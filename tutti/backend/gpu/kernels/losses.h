@@ -52,6 +52,9 @@ struct LossTotalArgs {
   double scale, divisor;
 };
 
+/// Logits that a block keeps at hand, where its rows have so few.
+constexpr int kKeptLogits = kLossThreads * 17;
+
 /// Cross entropy of a softmax. Its rows are the labels.
 struct SoftmaxArgs {
   const void* x;  ///< the logits
@@ -61,6 +64,8 @@ struct SoftmaxArgs {
   Loops<3> loops;  ///< in x, the labels and dx
   int64_t x_step;  ///< between classes
   float smoothing;
+  bool kept;      ///< a block's logits fit into kKeptLogits, rows of an odd length
+  bool together;  ///< they are kept, and rows lie behind each other in x and dx
 };
 
 struct SoftmaxLossArgs {

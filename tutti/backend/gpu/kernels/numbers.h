@@ -17,6 +17,12 @@ struct AdamNumbers {
   float root;     ///< 1 / sqrt(1 - beta2^t)
 };
 
+/// The corrections of LAMB's moments, a pack.
+struct alignas(8) LambNumbers {
+  float correction;  ///< 1 / (1 - beta1^t)
+  float root;        ///< 1 / sqrt(1 - beta2^t)
+};
+
 struct AverageNumbers {
   float part;  ///< the weight of the newest weights
 };

@@ -113,6 +113,18 @@ TUTTI_DEVICE Draw philox(Draw counter, uint32_t key0, uint32_t key1) {
   return counter;
 }
 
+TUTTI_DEVICE Pack<uint32_t, 4> step_of(const DrawNumbers* numbers) {
+  return load<4>(reinterpret_cast<const uint32_t*>(numbers));
+}
+
+/// Returns block `quad` of the random bits of a sample, as ops::sample_bits().
+TUTTI_DEVICE Draw sample_bits(const Pack<uint32_t, 4>& step, uint32_t purpose, uint32_t salt,
+                              int64_t sample, int64_t quad) {
+  return philox(
+      {{static_cast<uint32_t>(quad), static_cast<uint32_t>(sample), step.at[2], step.at[3]}},
+      step.at[0] ^ (purpose * 0x85EBCA6Bu), step.at[1] ^ salt);
+}
+
 template <class T>
 TUTTI_DEVICE T kept(T x, uint32_t bits, const DropoutArgs& a) {
   T y;
@@ -136,10 +148,7 @@ dropout(DropoutArgs a) {
   const int64_t row = c * a.all + a.first, quad = row / 4 + block;
   const int64_t p = quad * 4 - row;  // the position of the block's first number
   if (p >= a.positions) return;
-  const Pack<uint32_t, 4> step = load<4>(reinterpret_cast<const uint32_t*>(a.numbers));
-  const Draw bits =
-      philox({{static_cast<uint32_t>(quad), static_cast<uint32_t>(sample), step.at[2], step.at[3]}},
-             step.at[0] ^ (a.purpose * 0x85EBCA6Bu), step.at[1] ^ a.salt);
+  const Draw bits = sample_bits(step_of(a.numbers), a.purpose, a.salt, sample, quad);
   const int64_t from = sample * a.channels * a.positions + c * a.channel_step;
   const T* const x = static_cast<const T*>(a.x) + from;
   T* const y = static_cast<T*>(a.y) + from;
@@ -155,33 +164,46 @@ dropout(DropoutArgs a) {
   }
 }
 
+/// Returns e of the element at a place. Logarithm and cosine are of double precision, as the
+/// host's: whatever their last bits are, the float is nearly always the same.
+TUTTI_DEVICE float gaussian_draw(const GaussianSampleArgs& a, const Pack<uint32_t, 4>& step,
+                                 int64_t at) {
+  constexpr double kTurn = 2 * 3.141592653589793;
+  const int64_t size = a.channels * a.positions, sample = at / size, place = at - sample * size;
+  const int64_t position = place / a.channels,
+                element = (place - position * a.channels) * a.positions + position;
+  const Draw bits = sample_bits(step, a.purpose, a.salt, sample, element / 2);
+  const bool second = element % 2 != 0;
+  const double u = ((second ? bits.word[2] : bits.word[0]) + 1.0) * 0x1p-32,
+               v = (second ? bits.word[3] : bits.word[1]) * 0x1p-32;
+  return static_cast<float>(sqrt(-2 * log(u)) * cos(kTurn * v));
+}
+
+template <class T>
+TUTTI_DEVICE T gaussian_of(T mean, T logvar, float factor, float e) {
+  T z;
+  from_float(to_float(mean) + expf(factor * to_float(logvar)) * e, z);
+  return z;
+}
+
 template <class T>
 TUTTI_KERNEL(kPointwiseThreads)
-broadcast(BroadcastArgs a) {
-  constexpr int kPack = 16 / sizeof(T);
-  const int64_t i = element_thread();
-  const bool pack = i < a.packs;
-  const int64_t at = pack ? i * kPack : i + a.packs * (kPack - 1);
-  if (at >= a.count) return;
-  const int64_t minors = a.channels_last ? a.channels : a.positions,
-                majors = a.channels_last ? a.positions : a.channels;
-  int64_t minor = at % minors, major = at / minors % majors, outer = at / minors / majors;
-  Pack<T, kPack> v{};
-  for (int k = 0; k < kPack; ++k) {
-    if (k > 0 && !pack) continue;
-    const int64_t c = a.channels_last ? minor : major;
-    v.at[k] = load(static_cast<const T*>(a.x) + outer * a.channels + c);
-    if (++minor < minors) continue;
-    minor = 0;
-    if (++major < majors) continue;
-    major = 0;
-    ++outer;
+gaussian_sample(GaussianSampleArgs a) {
+  const int64_t first = kDrawn * element_thread();
+  const T *const mean = static_cast<const T*>(a.mean), *const logvar =
+                                                           static_cast<const T*>(a.logvar);
+  T* const z = static_cast<T*>(a.z);
+  const Pack<uint32_t, 4> step = step_of(a.numbers);
+  if (a.packs && first + kDrawn <= a.count) {
+    Pack<T, kDrawn> v = load<kDrawn>(mean + first);
+    const Pack<T, kDrawn> w = load<kDrawn>(logvar + first);
+    for (int k = 0; k < kDrawn; ++k)
+      v.at[k] = gaussian_of(v.at[k], w.at[k], a.factor, gaussian_draw(a, step, first + k));
+    return store<kDrawn>(z + first, v);
   }
-  T* const y = static_cast<T*>(a.y) + at;
-  if (pack)
-    store<kPack>(y, v);
-  else
-    store(y, v.at[0]);
+  for (int64_t at = first; at < first + kDrawn && at < a.count; ++at)
+    store(z + at,
+          gaussian_of(load(mean + at), load(logvar + at), a.factor, gaussian_draw(a, step, at)));
 }
 
 constexpr size_t kRules = std::size(kPointwiseF32), kOthers = 4;
@@ -196,8 +218,8 @@ std::span<const device::DeviceFunction> functions_of(std::index_sequence<kRule..
                                                     true)...,
       device_function<dropout<float>>("dropout.f32", kPointwiseThreads, true),
       device_function<dropout<bf16>>("dropout.bf16", kPointwiseThreads, true),
-      device_function<broadcast<float>>("broadcast.f32", kPointwiseThreads, true),
-      device_function<broadcast<bf16>>("broadcast.bf16", kPointwiseThreads, true)};
+      device_function<gaussian_sample<float>>("gaussian_sample.f32", kPointwiseThreads, true),
+      device_function<gaussian_sample<bf16>>("gaussian_sample.bf16", kPointwiseThreads, true)};
   return list;
 }
 

@@ -99,14 +99,20 @@ struct DropoutArgs {
   bool packs;  ///< four elements of one block of random numbers are a pack
 };
 
-/// y[outer, inner] = x[outer, channel]: x has `channels` numbers for each of the outer ones, y has
-/// `channels * positions`, with the channels innermost if `channels_last`.
-struct BroadcastArgs {
-  const void* x;
-  void* y;
-  int64_t count, packs;  ///< elements of y and packs, as in PointwiseArgs
-  int64_t channels, positions;
-  bool channels_last;
+constexpr int kDrawn = 2;
+
+/// z = mean + exp(factor * logvar) * e, with e of the element as ops::gaussian_draw() draws it. A
+/// thread takes kDrawn elements, a pack if all places are such of packs; a sample has `channels`
+/// rows of `positions`, with the channels innermost, or one channel if its memory is in the order
+/// of its indices.
+struct GaussianSampleArgs {
+  const void *mean, *logvar;
+  void* z;
+  const DrawNumbers* numbers;
+  int64_t count, channels, positions;
+  uint32_t purpose, salt;
+  float factor;
+  bool packs;
 };
 
 }  // namespace tutti::backend

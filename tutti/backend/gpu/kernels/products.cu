@@ -58,11 +58,11 @@ TUTTI_DEVICE int64_t place_of(const int64_t (&step)[5], int sample, int channel,
   return sample * step[0] + channel * step[1] + d * step[2] + h * step[3] + w * step[4];
 }
 
-TUTTI_DEVICE float ended(const ProductArgs& a, float v) {
-  switch (a.end) {
+TUTTI_DEVICE float ended(ProductEnd end, float slope, float v) {
+  switch (end) {
     case ProductEnd::none: return v;
     case ProductEnd::relu: return v < 0 ? 0.0f : v;
-    case ProductEnd::leaky_relu: return v > 0 ? v : a.slope * v;
+    case ProductEnd::leaky_relu: return v > 0 ? v : slope * v;
     case ProductEnd::sigmoid: return 1 / (1 + expf(-v));
     case ProductEnd::tanh: return tanhf(v);
   }
@@ -107,7 +107,7 @@ product(ProductArgs a) {
     }
   }
   Y result;
-  from_float(ended(a, static_cast<float>(total)), result);
+  from_float(ended(a.end, a.slope, static_cast<float>(total)), result);
   store(static_cast<Y*>(a.y) + place_of(a.y_step, p.sample, p.channel, p.at[0], p.at[1], p.at[2]),
         result);
 }
@@ -213,6 +213,31 @@ product_weights(ProductArgs a) {
     store(a.w + t.place, static_cast<float>(sum));
 }
 
+/// Ends elements [i * kCount, (i + 1) * kCount) of y, which are channels of one row.
+template <class Y, int kCount>
+TUTTI_DEVICE void end_elements(const ProductEndArgs& a, int64_t i) {
+  Y* const y = static_cast<Y*>(a.y) + i * kCount;
+  const int64_t row = quotient(i * kCount, a.channels);
+  const int64_t channel = i * kCount - row * a.channels.value;
+  Pack<Y, kCount> v = load<kCount>(y);
+  for (int k = 0; k < kCount; ++k) {
+    const float bias = a.bias ? load(a.bias + channel + k) : 0.0f;
+    from_float(ended(a.end, a.slope, to_float(v.at[k]) + bias), v.at[k]);
+  }
+  store<kCount>(y, v);
+}
+
+template <class Y>
+TUTTI_KERNEL(kProductThreads)
+product_end(ProductEndArgs a) {
+  const int64_t i = product_thread();
+  if (i >= a.threads) return;
+  if (a.packs)
+    end_elements<Y, 16 / sizeof(Y)>(a, i);
+  else
+    end_elements<Y, 1>(a, i);
+}
+
 TUTTI_KERNEL(kProductThreads) part_sums(PartSumArgs a) {
   const int64_t i = product_thread();
   if (i >= a.count) return;
@@ -238,6 +263,8 @@ std::span<const device::DeviceFunction> products_functions() {
       device_function<product_weights<float, bf16>>("product_weights.f32.bf16", kThreads, true),
       device_function<product_weights<bf16, float>>("product_weights.bf16.f32", kThreads, true),
       device_function<product_weights<bf16, bf16>>("product_weights.bf16.bf16", kThreads, true),
+      device_function<product_end<float>>("product_end.f32", kThreads, true),
+      device_function<product_end<bf16>>("product_end.bf16", kThreads, true),
       device_function<part_sums>("part_sums", kThreads, true),
   };
   return list;

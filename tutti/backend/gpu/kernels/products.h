@@ -31,6 +31,18 @@ struct ProductArgs {
   float slope;  ///< the slope of leaky_relu
 };
 
+/// y = f(y + bias): what a product of a library lacks. y is [rows, channels]; a thread takes a pack
+/// of 16 bytes, or one element where there are no packs.
+struct ProductEndArgs {
+  void* y;
+  const float* bias;  ///< [channels], or null
+  int64_t threads;
+  FastDivisor channels;
+  ProductEnd end;
+  float slope;
+  bool packs;  ///< channels are a multiple of a pack's, and y lies at a multiple of 16
+};
+
 /// Adds up parts [slices, count] in their order.
 struct PartSumArgs {
   const double* parts;

@@ -97,9 +97,9 @@ struct LarsStep {
   float scale, rate;
   TUTTI_DEVICE LarsStep(const LarsRule& rule, float given, float s, uint32_t parameter)
       : r(rule), scale(s) {
-    const double w_norm = sqrt(load(rule.squares + 2 * parameter)),
-                 g_norm =
-                     fabs(static_cast<double>(s)) * sqrt(load(rule.squares + 2 * parameter + 1));
+    const Pack<double, 2> squares = load<2>(rule.squares + 2 * parameter);
+    const double w_norm = sqrt(squares.at[0]),
+                 g_norm = fabs(static_cast<double>(s)) * sqrt(squares.at[1]);
     const double local =
         w_norm > 0 && g_norm > 0
             ? rule.trust * w_norm / (g_norm + rule.weight_decay * w_norm + rule.eps)
@@ -111,6 +111,32 @@ struct LarsStep {
     e.s1 = v;
     e.w -= v;
   }
+};
+
+/// Both halves of LAMB compute u from the same new m and v.
+struct LambU {
+  float correction, root, eps, decay;
+  TUTTI_DEVICE explicit LambU(const LambDirection& d) : eps(d.eps), decay(d.decay) {
+    const Pack<float, 2> numbers = load<2>(reinterpret_cast<const float*>(d.numbers));
+    correction = numbers.at[0];
+    root = numbers.at[1];
+  }
+  TUTTI_DEVICE float operator()(float w, float m, float v) const {
+    return correction * m / (sqrtf(v) * root + eps) + decay * w;
+  }
+};
+
+struct LambStep {
+  LambU u;
+  float rate;
+  TUTTI_DEVICE LambStep(const LambRule& rule, float given, float, uint32_t parameter)
+      : u(rule.direction) {
+    const Pack<double, 2> squares = load<2>(rule.squares + 2 * parameter);
+    const double w_norm = sqrt(squares.at[0]), u_norm = sqrt(squares.at[1]);
+    rate = static_cast<float>(static_cast<double>(given * rule.factor) *
+                              (w_norm > 0 && u_norm > 0 ? w_norm / u_norm : 1));
+  }
+  TUTTI_DEVICE void operator()(Element& e) const { e.w -= rate * u(e.w, e.s1, e.s2); }
 };
 
 template <class Rule, class Step>
@@ -133,29 +159,71 @@ update(UpdateArgs<Rule> a) {
     if (i >= s.count) continue;
     step(e[k]);
     if (Rule::kWritesWeight) store(s.w + i, e[k].w);
-    if (s.s1) store(s.s1 + i, e[k].s1);
-    if (s.s2) store(s.s2 + i, e[k].s2);
+    if (Rule::kWritesStates && s.s1) store(s.s1 + i, e[k].s1);
+    if (Rule::kWritesStates && s.s2) store(s.s2 + i, e[k].s2);
   }
 }
 
-TUTTI_KERNEL(kUpdateThreads) squares(SquaresArgs a) {
-  const int64_t block = static_cast<int64_t>(blockIdx.x) * (kUpdateThreads / kSquareLanes) +
-                        threadIdx.x / kSquareLanes;
-  const int lane = static_cast<int>(threadIdx.x % kSquareLanes);
-  const bool inside = block < a.blocks;
-  const SquareStretch& s = stretch_of(a.at, a.count, inside ? block : a.blocks - 1);
-  const int64_t own = block - s.first_block, first = own * kUpdateBlock;
-  for (uint32_t column = 0; column < a.columns; ++column) {
-    double sum = 0;
-    for (int64_t i = first + lane; inside && i < s.count && i < first + kUpdateBlock;
-         i += kSquareLanes) {
-      const auto x = static_cast<double>(load((column == 0 ? s.x[0] : s.x[1]) + i));
-      sum += x * x;
-    }
+/// The block of kUpdateBlock elements whose squares a thread helps to add.
+struct SquareThread {
+  int64_t block;  ///< in the launch
+  int lane;
+  bool inside;  ///< there is such a block
+
+  TUTTI_DEVICE explicit SquareThread(int64_t blocks)
+      : block(static_cast<int64_t>(blockIdx.x) * (kUpdateThreads / kSquareLanes) +
+              threadIdx.x / kSquareLanes),
+        lane(static_cast<int>(threadIdx.x % kSquareLanes)), inside(block < blocks) {}
+  /// Returns the sum over the block's threads, on lane 0. All threads call it.
+  TUTTI_DEVICE static double total(double sum) {
     for (unsigned width = kSquareLanes / 2; width > 0; width /= 2)
       sum += __shfl_down_sync(0xFFFFFFFFu, sum, width);
-    if (inside && lane == 0) store(s.sums + own * a.columns + column, static_cast<float>(sum));
+    return sum;
   }
+};
+
+TUTTI_DEVICE double square(float x) { return static_cast<double>(x) * static_cast<double>(x); }
+
+TUTTI_KERNEL(kUpdateThreads) squares(SquaresArgs a) {
+  const SquareThread t(a.blocks);
+  const SquareStretch& s = stretch_of(a.at, a.count, t.inside ? t.block : a.blocks - 1);
+  const int64_t own = t.block - s.first_block, first = own * kUpdateBlock;
+  float sums[2] = {};
+  for (uint32_t column = 0; column < 2; ++column) {
+    double sum = 0;
+    for (int64_t i = first + t.lane;
+         t.inside && column < a.columns && i < s.count && i < first + kUpdateBlock;
+         i += kSquareLanes)
+      sum += square(load((column == 0 ? s.x[0] : s.x[1]) + i));
+    sums[column] = static_cast<float>(SquareThread::total(sum));
+  }
+  if (!t.inside || t.lane != 0) return;
+  for (uint32_t column = 0; column < a.columns; ++column)
+    store(s.sums + own * a.columns + column, sums[column]);
+}
+
+TUTTI_KERNEL(kUpdateThreads) lamb_moments(LambMomentsArgs a) {
+  const SquareThread t(a.blocks);
+  const LambStretch& s = stretch_of(a.at, a.count, t.inside ? t.block : a.blocks - 1);
+  const int64_t own = t.block - s.first_block, first = own * kUpdateBlock;
+  const float scale = load(a.scale);
+  const LambU u(a.direction);
+  double of_w = 0, of_u = 0;
+  for (int64_t i = first + t.lane; t.inside && i < s.count && i < first + kUpdateBlock;
+       i += kSquareLanes) {
+    const float w = load(s.w + i), g = load(s.g + i) * scale;
+    const float m = a.beta1 * load(s.m + i) + a.new1 * g,
+                v = a.beta2 * load(s.v + i) + a.new2 * g * g;
+    store(s.m + i, m);
+    store(s.v + i, v);
+    of_w += square(w);
+    of_u += square(u(w, m, v));
+  }
+  of_w = SquareThread::total(of_w);
+  of_u = SquareThread::total(of_u);
+  if (!t.inside || t.lane != 0) return;
+  store(s.sums + 2 * own, static_cast<float>(of_w));
+  store(s.sums + 2 * own + 1, static_cast<float>(of_u));
 }
 
 /// Adds v[0] ... v[count - 1], `step` apart, in the tree of tree_sum.h: neighbours, then neighbours
@@ -200,6 +268,8 @@ std::span<const device::DeviceFunction> updates_functions() {
       device_function<update<RmspropRule, RmspropStep>>("rmsprop", kUpdateThreads, true),
       device_function<update<AverageRule, AverageStep>>("average", kUpdateThreads, true),
       device_function<update<LarsRule, LarsStep>>("lars", kUpdateThreads, true),
+      device_function<update<LambRule, LambStep>>("lamb", kUpdateThreads, true),
+      device_function<lamb_moments>("lamb_moments", kUpdateThreads),
       device_function<squares>("squares", kUpdateThreads),
       device_function<trees>("trees", kUpdateThreads),
       device_function<clip>("clip", kUpdateThreads)};

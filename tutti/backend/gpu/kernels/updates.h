@@ -32,31 +32,43 @@ struct UpdateStretches {
 };
 
 /// The rules follow ops/update.h and ops/norm_update.h. `factor` is the attributes' rate, and each
-/// element of the scaled gradient is limited to [-limit, limit].
+/// element of the scaled gradient is limited to [-limit, limit]. All rules read w and the states;
+/// the constants say what else they read and write.
 struct SgdRule {
-  static constexpr bool kReadsGradient = true, kWritesWeight = true;
+  static constexpr bool kReadsGradient = true, kWritesWeight = true, kWritesStates = true;
   float factor, momentum, decay, limit;
   bool nesterov;
 };
 struct AdamRule {
-  static constexpr bool kReadsGradient = true, kWritesWeight = true;
+  static constexpr bool kReadsGradient = true, kWritesWeight = true, kWritesStates = true;
   const AdamNumbers* numbers;
   double weight_decay;  ///< by which the weights themselves shrink
   float factor, beta1, beta2, new1, new2, eps, decay, limit;
 };
 struct RmspropRule {
-  static constexpr bool kReadsGradient = true, kWritesWeight = true;
+  static constexpr bool kReadsGradient = true, kWritesWeight = true, kWritesStates = true;
   float factor, rho, fresh, eps, decay, limit;
 };
 struct AverageRule {
-  static constexpr bool kReadsGradient = false, kWritesWeight = false;
+  static constexpr bool kReadsGradient = false, kWritesWeight = false, kWritesStates = true;
   const AverageNumbers* numbers;
 };
 struct LarsRule {
-  static constexpr bool kReadsGradient = true, kWritesWeight = true;
+  static constexpr bool kReadsGradient = true, kWritesWeight = true, kWritesStates = true;
   const double* squares;  ///< sums over w and over g, by parameter
   double trust, weight_decay, eps;
   float factor, momentum, decay;
+};
+/// The direction u of a LAMB step.
+struct LambDirection {
+  const LambNumbers* numbers;
+  float eps, decay;
+};
+struct LambRule {
+  static constexpr bool kReadsGradient = false, kWritesWeight = true, kWritesStates = false;
+  const double* squares;  ///< sums over w and over u, by parameter
+  LambDirection direction;
+  float factor;
 };
 
 template <class Rule>
@@ -80,6 +92,27 @@ struct SquaresArgs {
   int64_t blocks;  ///< in the launch
   uint32_t count, columns;
   SquareStretch at[kMostStretches];
+};
+
+/// Elements of one parameter whose moments are updated, and the sums of its blocks.
+struct LambStretch {
+  const float *w, *g;
+  float *m, *v;
+  float* sums;  ///< from the first block on, [blocks, 2]: of squares of w and of u
+  int64_t count;
+  int64_t first_block;  ///< in the launch
+};
+
+constexpr uint32_t kMostLambStretches = 64;
+
+/// The first half of LAMB. The sums are those of SquaresArgs.
+struct LambMomentsArgs {
+  const float* scale;
+  LambDirection direction;
+  float beta1, beta2, new1, new2;
+  int64_t blocks;  ///< in the launch
+  uint32_t count;
+  LambStretch at[kMostLambStretches];
 };
 
 /// The blocks' sums of one parameter, [count, columns].

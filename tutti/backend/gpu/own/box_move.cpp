@@ -76,6 +76,18 @@ bool fits_packs(const std::vector<BoxLoop>& loops, int64_t pack) {
 
 }  // namespace
 
+std::vector<BoxLoop> box_over(const TensorDesc& from, const TensorDesc& to) {
+  const Strides read = strides_of(from), write = strides_of(to);
+  std::vector<BoxLoop> loops;
+  for (size_t d = 0; d < read.size(); ++d)
+    loops.push_back({.count = to.shape[static_cast<int>(d)], .to = write[d], .from = read[d]});
+  return loops;
+}
+
+BoxMove move_all(const device::Device& device, const TensorDesc& from, const TensorDesc& to) {
+  return BoxMove(device, {from.dtype, to.dtype}, box_over(from, to), 0, 0);
+}
+
 BoxMove::BoxMove(const device::Device& device, BoxTypes types, std::vector<BoxLoop> loops,
                  int64_t from_start, int64_t to_start, std::optional<uint32_t> fill)
     : from_start_(from_start * static_cast<int64_t>(size_of(types.from))),

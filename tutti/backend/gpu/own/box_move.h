@@ -9,6 +9,7 @@
 #include "tutti/backend/gpu/kernels/copies.h"
 #include "tutti/device/device.h"
 #include "tutti/tensor/dtype.h"
+#include "tutti/tensor/tensor_desc.h"
 
 namespace tutti::backend {
 
@@ -20,6 +21,9 @@ struct BoxLoop {
 
   bool is_whole() const { return first == 0 && gap == 1 && inside == count; }
 };
+
+/// Returns loops over all elements of two operands of one shape, which have strides.
+std::vector<BoxLoop> box_over(const TensorDesc& from, const TensorDesc& to);
 
 /// The types of what is read and of what is written.
 struct BoxTypes {
@@ -61,5 +65,8 @@ class BoxMove {
   TurnArgs turn_args_{};
   unsigned blocks_ = 0;
 };
+
+/// Returns a copy of all elements to another layout or type; both operands have strides.
+BoxMove move_all(const device::Device& device, const TensorDesc& from, const TensorDesc& to);
 
 }  // namespace tutti::backend

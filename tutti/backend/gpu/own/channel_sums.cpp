@@ -246,6 +246,8 @@ void register_channel_sums(OwnKernels& table) {
       [](const KernelRequest& r, const ops::GlobalAveragePool&, device::Device& device) {
         return own_sums_of_samples(r, inverse_positions(r.in[0]), device);
       });
+  table.add<ops::Broadcast>([](const KernelRequest& r, const ops::Broadcast&,
+                               device::Device& device) { return own_spread(r, 1, device); });
   table.add<ops::GlobalAveragePoolGrad>(
       [](const KernelRequest& r, const ops::GlobalAveragePoolGrad&, device::Device& device) {
         return own_spread(r, inverse_positions(r.out[0]), device);

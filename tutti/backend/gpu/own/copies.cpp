@@ -27,19 +27,6 @@ class BoxKernel final : public Kernel {
 
 using OwnCopy = std::unique_ptr<Kernel>;
 
-/// Returns loops over all elements of two operands of one shape.
-std::vector<BoxLoop> box_over(const TensorDesc& from, const TensorDesc& to) {
-  const Strides read = strides_of(from), write = strides_of(to);
-  std::vector<BoxLoop> loops;
-  for (size_t d = 0; d < read.size(); ++d)
-    loops.push_back({.count = to.shape[static_cast<int>(d)], .to = write[d], .from = read[d]});
-  return loops;
-}
-
-BoxMove move_all(const device::Device& device, const TensorDesc& from, const TensorDesc& to) {
-  return BoxMove(device, {from.dtype, to.dtype}, box_over(from, to), 0, 0);
-}
-
 OwnCopy own_reorder(const KernelRequest& r, const ops::Reorder&, const device::Device& device) {
   return std::make_unique<BoxKernel>(std::vector{move_all(device, r.in[0], r.out[0])});
 }

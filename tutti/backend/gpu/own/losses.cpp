@@ -171,6 +171,8 @@ struct SoftmaxShape {
     // rows.
     constexpr int64_t kFewClasses = 16;
     lanes = args.x_step == 1 && args.classes > kFewClasses ? 32 : 1;
+    args.kept = kLossThreads / lanes * (args.classes | 1) <= kKeptLogits;
+    args.together = args.kept && args.x_step == 1 && x.layout == dx.layout;
   }
   unsigned blocks() const { return blocks_for(args.rows, kLossThreads / lanes); }
   const device::DeviceFunction* kernel(std::string_view name, DType type,

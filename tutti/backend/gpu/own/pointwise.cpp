@@ -1,4 +1,4 @@
-// Add, Mul, Scale, activations, dropout, broadcast.
+// Add, Mul, Scale, activations, dropout, draws.
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include "tutti/backend/gpu/own/strides.h"
 #include "tutti/device/launch.h"
 #include "tutti/ops/activation.h"
-#include "tutti/ops/broadcast.h"
 #include "tutti/ops/dropout.h"
 #include "tutti/ops/elementwise.h"
+#include "tutti/ops/gaussian_sample.h"
 
 namespace tutti::backend {
 namespace {
@@ -83,6 +83,18 @@ KernelCandidate pointwise_candidate(const KernelRequest& r, device::Device& devi
   return c;
 }
 
+/// Whether it is plain or channels last.
+bool is_plain_or_last(const TensorDesc& d) {
+  return d.layout.is_plain() || d.layout == Layout::channels_last(d.shape.rank());
+}
+
+void write_draw_numbers(const StepInfo& step, std::byte* to) {
+  const DrawNumbers numbers{static_cast<uint32_t>(step.seed),
+                            static_cast<uint32_t>(step.seed >> 32),
+                            static_cast<uint32_t>(step.step), static_cast<uint32_t>(step.replica)};
+  std::memcpy(to, &numbers, sizeof numbers);
+}
+
 class DropoutKernel final : public Kernel {
  public:
   DropoutKernel(const device::DeviceFunction& function, const KernelRequest& r,
@@ -110,10 +122,7 @@ class DropoutKernel final : public Kernel {
 
   size_t number_bytes() const override { return sizeof(DrawNumbers); }
   void write_numbers(const StepInfo& step, std::byte* to) const override {
-    const DrawNumbers numbers{
-        static_cast<uint32_t>(step.seed), static_cast<uint32_t>(step.seed >> 32),
-        static_cast<uint32_t>(step.step), static_cast<uint32_t>(step.replica)};
-    std::memcpy(to, &numbers, sizeof numbers);
+    write_draw_numbers(step, to);
   }
 
   void run(const KernelArgs& args) override {
@@ -137,8 +146,7 @@ KernelCandidate dropout_candidate(const KernelRequest& r, const ops::Dropout& op
                                   device::Device& device) {
   KernelCandidate c = own_candidate(r, "dropout");
   const TensorDesc& x = r.in[0];
-  if (!is_float(x.dtype) || x.layout != r.out[0].layout ||
-      !(x.layout.is_plain() || x.layout == Layout::channels_last(x.shape.rank())))
+  if (!is_float(x.dtype) || x.layout != r.out[0].layout || !is_plain_or_last(x))
     c.refusal = fmt::format("{} to {}: it takes f32 or bf16, plain or channels last", x.to_string(),
                             r.out[0].to_string());
   const std::string_view function = x.dtype == DType::f32 ? "dropout.f32" : "dropout.bf16";
@@ -148,36 +156,55 @@ KernelCandidate dropout_candidate(const KernelRequest& r, const ops::Dropout& op
   return c;
 }
 
-class BroadcastKernel final : public Kernel {
+class GaussianSampleKernel final : public Kernel {
  public:
-  BroadcastKernel(const device::DeviceFunction& function, const TensorDesc& y)
-      : function_(function), y_(y) {}
+  GaussianSampleKernel(const device::DeviceFunction& function, const TensorDesc& z,
+                       const ops::GaussianSample& op)
+      : function_(function), pack_bytes_(kDrawn * size_of(z.dtype)) {
+    args_.count = z.elements();
+    args_.channels = z.layout.is_plain() ? 1 : z.shape[1];
+    args_.positions = z.shape.elements_from(1) / args_.channels;
+    args_.purpose = static_cast<uint32_t>(Purpose::latent);
+    args_.salt = op.salt();
+    args_.factor = op.factor();
+    args_.packs = true;
+  }
+
+  size_t number_bytes() const override { return sizeof(DrawNumbers); }
+  void write_numbers(const StepInfo& step, std::byte* to) const override {
+    write_draw_numbers(step, to);
+  }
 
   void run(const KernelArgs& args) override {
-    const int64_t count = y_.elements(), packs = packs_of(y_.bytes(), {args.out[0]});
-    device::launch(*args.stream, function_, grid_of(count, packs, size_of(y_.dtype)),
-                   BroadcastArgs{args.in[0], args.out[0], count, packs, y_.shape[1],
-                                 y_.shape.elements_from(2), !y_.layout.is_plain()});
+    GaussianSampleArgs a = args_;
+    a.mean = args.in[0];
+    a.logvar = args.in[1];
+    a.z = args.out[0];
+    a.numbers = reinterpret_cast<const DrawNumbers*>(args.numbers);
+    for (const void* const operand : {a.mean, a.logvar, static_cast<const void*>(a.z)})
+      a.packs &= reinterpret_cast<uintptr_t>(operand) % pack_bytes_ == 0;
+    device::launch(*args.stream, function_, {blocks_for(a.count, kDrawn * kPointwiseThreads)}, a);
   }
 
  private:
   const device::DeviceFunction& function_;
-  TensorDesc y_;
+  size_t pack_bytes_;
+  GaussianSampleArgs args_{};
 };
 
-KernelCandidate broadcast_candidate(const KernelRequest& r, const ops::Broadcast&,
-                                    device::Device& device) {
-  KernelCandidate c = own_candidate(r, "broadcast");
-  const TensorDesc &x = r.in[0], &y = r.out[0];
-  const auto known = [](const TensorDesc& d) {
-    return d.layout.is_plain() || d.layout == Layout::channels_last(d.shape.rank());
-  };
-  if (!is_float(y.dtype) || x.dtype != y.dtype || !known(x) || !known(y))
-    c.refusal = fmt::format("{} to {}: it takes f32 or bf16, plain or channels last", x.to_string(),
-                            y.to_string());
-  const std::string_view function = y.dtype == DType::f32 ? "broadcast.f32" : "broadcast.bf16";
-  c.make = [y, &function = device::function_named(device, function)] {
-    return std::make_unique<BroadcastKernel>(function, y);
+KernelCandidate gaussian_sample_candidate(const KernelRequest& r, const ops::GaussianSample& op,
+                                          device::Device& device) {
+  KernelCandidate c = own_candidate(r, "gaussian_sample");
+  const TensorDesc &mean = r.in[0], &logvar = r.in[1], &z = r.out[0];
+  if (!is_float(z.dtype) || mean != z || logvar != z || !is_plain_or_last(z))
+    c.refusal = fmt::format(
+        "{} and {} to {}: it takes one type, f32 or bf16, and one layout, "
+        "plain or channels last",
+        mean.to_string(), logvar.to_string(), z.to_string());
+  const std::string_view function =
+      z.dtype == DType::f32 ? "gaussian_sample.f32" : "gaussian_sample.bf16";
+  c.make = [z, op, &function = device::function_named(device, function)] {
+    return std::make_unique<GaussianSampleKernel>(function, z, op);
   };
   return c;
 }
@@ -205,7 +232,7 @@ void register_pointwise(OwnKernels& table) {
                                op.activation().slope);
   });
   table.add<ops::Dropout>(dropout_candidate);
-  table.add<ops::Broadcast>(broadcast_candidate);
+  table.add<ops::GaussianSample>(gaussian_sample_candidate);
 }
 
 }  // namespace tutti::backend

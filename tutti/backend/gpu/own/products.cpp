@@ -13,6 +13,7 @@
 
 #include "tutti/backend/gpu/kernels/products.h"
 #include "tutti/backend/gpu/own/own_kernels.h"
+#include "tutti/backend/gpu/own/product_end.h"
 #include "tutti/backend/gpu/own/strides.h"
 #include "tutti/device/launch.h"
 #include "tutti/ops/conv.h"
@@ -162,22 +163,10 @@ KernelCandidate conv_candidate(KernelCandidate c, OwnProduct p, const ops::ConvA
   return c;
 }
 
-/// Returns the activation that a convolution ends in; nothing for one that the kernels lack.
-std::optional<ProductEnd> end_of(const std::optional<ops::ActivationAttributes>& activation) {
-  if (!activation) return ProductEnd::none;
-  switch (activation->kind) {
-    case ops::ActivationKind::relu: return ProductEnd::relu;
-    case ops::ActivationKind::leaky_relu: return ProductEnd::leaky_relu;
-    case ops::ActivationKind::sigmoid: return ProductEnd::sigmoid;
-    case ops::ActivationKind::tanh: return ProductEnd::tanh;
-    default: return std::nullopt;
-  }
-}
-
 KernelCandidate own_conv(const KernelRequest& r, const ops::Conv& op, device::Device& device) {
   KernelCandidate c = own_candidate(r, "products");
   OwnProduct p{.makes = ProductMakes::y, .x = c.in[0], .y = c.out[0], .bias = op.bias()};
-  const std::optional<ProductEnd> end = end_of(op.activation());
+  const std::optional<ProductEnd> end = product_end_of(op.activation());
   if (!end) {
     c.refusal = fmt::format("no product ends in {}", op.activation()->to_string());
     return c;

@@ -53,6 +53,7 @@ const Names kNeeded{"activation",
                     "lamb_moments",
                     "lamb_update",
                     "lars_update",
+                    "move_box",
                     "mul",
                     "pad",
                     "parameter_norms",
@@ -153,6 +154,7 @@ void plan_training(const Network& network, DType activations, const OptimizerSec
   spec.model = spec_of(network, activations);
   spec.optimizer = optimizer;
   spec.split.tile_bytes = backend.tile_bytes();
+  spec.joins_moves = backend.joins_moves();
   plan_with_own_kernels(std::string(network.model) + " in " + std::string(name_of(activations)),
                         train::make_training_graph(spec).graph, backend, met);
 }

@@ -71,6 +71,43 @@ TEST(Rewrite, KeepsLossAndGradients) {
   }
 }
 
+/// A shortcut of ResNets between stages; the other two slices have another reader, or a pad of
+/// ones.
+std::vector<Value> shortcut(Graph& g) {
+  const Value x = variable(g, "x", {3, 6, 5});
+  const std::vector<ops::SliceRange> ranges{{1, 3, 1}, {0, 6, 2}, {1, 5, 3}};
+  const Value even = ops::slice(g, "even", x, ranges), read = ops::slice(g, "read", x, ranges);
+  const Value a = ops::pad(g, "a", even, {2, 0, 0}, {1, 0, 0}),
+              b = ops::pad(g, "b", read, {2, 0, 0}, {1, 0, 0}),
+              c = ops::pad(g, "c", ops::slice(g, "ones", x, ranges), {2, 0, 0}, {1, 0, 0}, 1);
+  return {squared_error(g, ops::add(g, "all", ops::add(g, "sum", a, b), c)),
+          ops::pointwise_loss(g, "read.loss", read,
+                              g.input("read.target", {DType::f32, g.shape(read), {}}),
+                              {.kind = ops::PointwiseLossKind::mse})};
+}
+
+TEST(Rewrite, JoinsMovesThatNobodyElseReads) {
+  Graph plain;
+  const std::vector<Value> losses = shortcut(plain);
+  for (const Value loss : losses) plain.mark_output(loss);
+  ops::differentiate(plain, losses);
+  const ops::Rewritten joined = ops::join_moves(plain);
+  EXPECT_EQ(count(joined.graph, "pad"), 2);
+  EXPECT_EQ(count(joined.graph, "slice"), 3);  // one is a gradient of those pads'
+  EXPECT_EQ(count(joined.graph, "slice_grad"), 1);
+  EXPECT_EQ(count(joined.graph, "move_box"), 3);
+  const backend::ReferenceBackend backend;
+  Interpreter before(plain, backend), after(joined.graph, backend);
+  bind(plain, before);
+  bind(joined.graph, after);
+  before.run();
+  after.run();
+  for (const Value v : plain.outputs())
+    EXPECT_EQ(before[v], after[joined.of[static_cast<size_t>(v.id)]]);
+  for (const Value g : plain.with_role(graph::Role::gradient))
+    EXPECT_EQ(before[g], after[joined.of[static_cast<size_t>(g.id)]]) << plain[g].name;
+}
+
 TEST(Rewrite, FusesEveryActivationWhoseGradientNeedsTheResultAlone) {
   for (const ops::ActivationKind kind : ops::activation_kinds()) {
     Graph g;

@@ -128,7 +128,9 @@ TEST(DeviceStep, ResNet44IsOneReplay) {
   steps.make(5);
   const auto after = emulated.device->counts();
   EXPECT_EQ(after.replays - before.replays, 1);
-  constexpr int64_t kMost = 480;  // the issue wants 310
+  // 43 convolutions with batch norms make 300 and the rest of the network 14; 3 are copies. The
+  // issue wants 310.
+  constexpr int64_t kMost = 317;
   const int64_t launches = after.launches - before.launches, copies = after.copies - before.copies,
                 host = after.host_work - before.host_work;
   EXPECT_EQ(host, 0);

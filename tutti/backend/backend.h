@@ -81,7 +81,9 @@ struct KernelArgs {
   /// The stream that the kernel puts its work on (Backend::device); all operands are then memory of
   /// the device, the tile is the whole batch, and `state`, `team` and `step` are not there.
   device::Stream* stream = nullptr;
-  const std::byte* numbers = nullptr;  ///< with a stream: number_bytes() in memory of the device
+  /// With a stream: number_bytes() in memory of the device, as write_numbers() has written them
+  /// for this pass; the kernel may change them.
+  std::byte* numbers = nullptr;
 };
 
 /// The arguments of a reduction's end: combine the threads' accumulators, always in the same order,
@@ -171,6 +173,9 @@ class Backend {
   /// Whether a backward pass should compute again what is cheap, such as a normalisation, in place
   /// of reading it: right where a tile stays in a core's cache, a pass more where memory is fast.
   virtual bool repeats_cheap_ops() const { return true; }
+  /// Whether a move of elements that reads another's result should be one op with it: right where
+  /// each op is a launch.
+  virtual bool joins_moves() const { return false; }
   /// Returns the device on whose streams the kernels run; null: they run on the threads that call
   /// them.
   virtual device::Device* device() const { return nullptr; }

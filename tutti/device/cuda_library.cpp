@@ -83,6 +83,7 @@ CudaReport cuda_report(const std::vector<std::string>& places) {
     CudaVersions versions = loaded.entry->versions();
     report.driver = std::move(versions.driver);
     report.runtime = std::move(versions.runtime);
+    report.libraries = std::move(versions.libraries);
     report.devices = loaded.entry->devices();
   } catch (const DeviceError& error) {
     report.problem = error.what();

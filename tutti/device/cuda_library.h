@@ -22,8 +22,8 @@ std::unique_ptr<Device> open_cuda_device(
 
 /// How far a process gets on its way to a GPU, for `tutti doctor`.
 struct CudaReport {
-  std::string library;          ///< its file; empty: there is none that this program can use
-  std::string driver, runtime;  ///< versions, as in DeviceFacts; empty: not known
+  std::string library;  ///< its file; empty: there is none that this program can use
+  std::string driver, runtime, libraries;  ///< versions, as in DeviceFacts; empty: not known
   std::vector<DeviceFacts> devices;
   std::string problem;  ///< why there are no devices, and what to do; empty if there are
 };

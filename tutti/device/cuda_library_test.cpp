@@ -67,6 +67,7 @@ TEST(CudaLibrary, ReportsVersionsAndDevices) {
   EXPECT_EQ(report.library, kOwn[0]);
   EXPECT_EQ(report.driver, "1.2");
   EXPECT_EQ(report.runtime, "3.4");
+  EXPECT_EQ(report.libraries, "cuDNN 5.6");
   ASSERT_EQ(report.devices.size(), 1u);
   EXPECT_EQ(report.devices[0].name, "stand-in");
 }

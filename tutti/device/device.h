@@ -25,6 +25,7 @@ struct DeviceFacts {
   int number = 0;               ///< among the devices that this process may see
   std::string name;             ///< the product's: "NVIDIA H100 80GB HBM3"
   std::string driver, runtime;  ///< versions, "580.159", "13.0"; empty: there is none
+  std::string libraries;        ///< the maker's, with versions: "cuDNN 9.19.0, cuBLASLt 13.1.0"
   int architecture = 0;         ///< 90 for sm_90; 0: none
   int multiprocessors = 0;
   size_t memory_bytes = 0;  ///< memory of the whole device

@@ -93,6 +93,20 @@ std::vector<ValueType> SliceGrad::infer(Types in) const {
   return {batched_as(x, in[0].desc.dtype)};
 }
 
+std::string MoveBox::attributes() const {
+  return fmt::format("{} to {} of {}", ranges_text(from_), ranges_text(to_),
+                     with_batch(y_shape_, 0));
+}
+
+std::vector<ValueType> MoveBox::infer(Types in) const {
+  require_inputs(name(), in, 1);
+  require(in[0].batched, "move_box: needs a batch, met {}", in[0].desc);
+  const Shape &x = in[0].desc.shape, y = with_batch(y_shape_, x[0]),
+              box = sliced_shape(name(), from_, x), place = sliced_shape(name(), to_, y);
+  require(box == place, "move_box: {} of x {} goes to {} of y {}", box, x, place, y);
+  return {batched_as(y, in[0].desc.dtype)};
+}
+
 std::string Pad::attributes() const {
   return fmt::format("{},{} value {}", numbers(low_), numbers(high_), value_);
 }

@@ -1,7 +1,8 @@
 #pragma once
-// Ops that move values without arithmetic: Reshape, Slice, Pad, Concat, and SliceGrad, Slice's
-// gradient, which scatters. Dimension 0, the batch, is never touched, so all of them run sample by
-// sample. They take any dtype; only floating-point tensors have gradients.
+// Ops that move values without arithmetic: Reshape, Slice, Pad, Concat, SliceGrad, Slice's
+// gradient, which scatters, and MoveBox, which does both. Dimension 0, the batch, is never touched,
+// so all of them run sample by sample. They take any dtype; only floating-point tensors have
+// gradients.
 
 #include "tutti/graph/graph.h"
 #include "tutti/ops/named_op.h"
@@ -53,6 +54,22 @@ class SliceGrad : public NamedOp<"slice_grad", Walk::per_sample> {
  private:
   std::vector<SliceRange> ranges_;
   Shape x_shape_;
+};
+
+/// y = zeros, but y[:, to...] = x[:, from...]: a Slice and, of its result, a SliceGrad or a Pad.
+class MoveBox : public NamedOp<"move_box", Walk::per_sample> {
+ public:
+  /// `y_shape` has any batch.
+  MoveBox(std::vector<SliceRange> from, std::vector<SliceRange> to, Shape y_shape)
+      : from_(std::move(from)), to_(std::move(to)), y_shape_(y_shape) {}
+  const std::vector<SliceRange>& from() const { return from_; }
+  const std::vector<SliceRange>& to() const { return to_; }
+  std::string attributes() const override;
+  std::vector<ValueType> infer(Types in) const override;
+
+ private:
+  std::vector<SliceRange> from_, to_;
+  Shape y_shape_;
 };
 
 /// y = x with low[i] before and high[i] elements after dimension i + 1, all equal to `value`.

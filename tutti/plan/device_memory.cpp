@@ -58,7 +58,7 @@ size_t device_number_bytes(const Plan& plan) {
 
 size_t device_finding_bytes(size_t bytes) {
   const size_t floats = bytes / sizeof(float);
-  return sizeof(int64_t) * (2 + (floats + kFindingsRun - 1) / kFindingsRun);
+  return kFindingsBytes + sizeof(int64_t) * ((floats + kFindingsRun - 1) / kFindingsRun);
 }
 
 }  // namespace tutti::plan

@@ -13,6 +13,8 @@ namespace tutti::plan {
 constexpr int kPassSlots = 2;
 /// Floats of gradients that are looked through together, for numbers that are not finite.
 constexpr size_t kFindingsRun = 16384;
+/// Bytes of what is found in all of them together, and of results that are read with it.
+constexpr size_t kFindingsBytes = 152;
 
 /// A graph input on a device: in the memory of a pass's inputs, or of those that updates alone
 /// read.

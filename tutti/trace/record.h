@@ -73,8 +73,9 @@ struct RunStart {
   std::string library{}, library_sha256{};  ///< model.library and its content; empty: none
   std::string compiler{}, mpi{}, onednn{};  ///< used to build and run the program
   std::string device = "cpu";               ///< computes the steps: "cpu", "cuda", "emulated"
-  /// The device's product and the versions of its driver and runtime; empty for the CPU.
-  std::string device_name{}, device_driver{}, device_runtime{};
+  /// The device's product and the versions of its driver, runtime and libraries; empty for the
+  /// CPU.
+  std::string device_name{}, device_driver{}, device_runtime{}, device_libraries{};
   std::optional<int64_t> device_memory_bytes{};  ///< memory of the whole device
   std::string binding{};                         ///< rank 0's: "bound to 1 of 2 cores", "not bound"
   int64_t resume_step =

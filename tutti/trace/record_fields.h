@@ -62,6 +62,7 @@ void fields(Event& e, Visit&& visit) {
   visit("device_name", e.device_name);
   visit("device_driver", e.device_driver);
   visit("device_runtime", e.device_runtime);
+  visit("device_libraries", e.device_libraries);
   visit("device_memory_bytes", e.device_memory_bytes);
   visit("machine", e.machine);
   visit("binding", e.binding);

@@ -274,8 +274,8 @@ void register_layer_cases(CaseTable& table) {
   const CaseTable::Words
       images = {"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n2c16d3h4w5", "n2c152h3w2"},
       shapes = {"n5c16h8w8", "n4c32h5w7", "n3c5h6w7", "n7c19", "n2c16d3h4w5", "n2c152h3w2"},
-      many = {"n17c3h18w18",
-              "n40c16h16w16"};  // sums of many parts; means far from 0 for statistics
+      many = {"n17c3h18w18", "n40c16h16w16",
+              "n17c66h16w16"};  // sums of many parts; means far from 0 for statistics
   table.add({"batch_norm_stats"}, batch_norm_case)
       .lines(with_endings(shapes, {"", " running"}))
       .lines(with_endings(many, {" positive"}));

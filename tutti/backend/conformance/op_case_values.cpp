@@ -47,6 +47,19 @@ void pointwise_case(CaseLine& line, OpCase& made) {
   }
 }
 
+/// The box goes to y with a gap between its elements, and with zeros before and behind it.
+void move_box_case(const std::vector<ops::SliceRange>& from, CaseLine& line, OpCase& made) {
+  const int64_t low = line.whole_number("low", 0), gap = line.whole_number("gap", 1),
+                high = line.whole_number("high", 0);
+  std::vector<ops::SliceRange> to;
+  Shape y = line.x;
+  for (const ops::SliceRange& range : from) {
+    to.push_back({low, low + (range.count() - 1) * gap + 1, gap});
+    y[static_cast<int>(std::ssize(to))] = to.back().stop + high;
+  }
+  made.use<ops::MoveBox>(from, to, y);
+}
+
 void shape_case(CaseLine& line, OpCase& made) {
   CaseInputs in(made);
   const Shape& x = line.x;
@@ -73,9 +86,11 @@ void shape_case(CaseLine& line, OpCase& made) {
     for (size_t i = 0; i < ranges.size(); ++i) y[static_cast<int>(i) + 1] = ranges[i].count();
     if (line.op == "slice")
       made.use<ops::Slice>(ranges);
-    else
+    else if (line.op == "slice_grad")
       made.use<ops::SliceGrad>(ranges, x);
-    in.batched(line.op == "slice" ? x : y, line.dtype);
+    else
+      move_box_case(ranges, line, made);
+    in.batched(line.op == "slice_grad" ? y : x, line.dtype);
   }
 }
 
@@ -145,7 +160,8 @@ void register_value_cases(CaseTable& table) {
   table.add({"mul"}, pointwise_case).lines(shapes).lines({"n333 whole"}, {"f32"});
   table.add({"scale"}, pointwise_case).lines(shapes).lines({"n333 factor0.3 whole"}, {"f32"});
   table.add({"bias_backward", "gaussian_sample"}, pointwise_case).lines(shapes);
-  table.add({"bias_backward"}, pointwise_case).lines({"n17c3h18w18", "n40c16h16w16"});
+  table.add({"bias_backward"}, pointwise_case)
+      .lines({"n17c3h18w18", "n40c16h16w16", "n17c66h16w16"});
   table.add({"dropout"}, pointwise_case)
       .lines(shapes)
       .lines(with_endings({"n3c48t68", "n2c19t8"}, {"", " first6 all90", " first64 all160"}));
@@ -166,6 +182,9 @@ void register_value_cases(CaseTable& table) {
   table.add({"slice", "slice_grad"}, shape_case)
       .lines(with_endings(shapes, {" from1 step2", " from0", " from1 step3 channels"}));
   table.add({"slice"}, shape_case).lines({"n3c4h6w5 from1 step2"}, {"u8"});
+  table.add({"move_box"}, shape_case)
+      .lines(with_endings(shapes, {" from1 step2 low1 high2", " from0 gap2", " low2 gap3 channels",
+                                   " from1 step2 positions low1"}));
   table.add({"reshape"}, shape_case).lines(images).lines({"n3c4h6w5"}, {"i32"});
   table.add({"interaction", "interaction_grad"}, interaction_case)
       .lines({"n3c5w7", "n5c27w16", "n2c2w33", "n4c9w64 itself", "n3c1w5 itself"});

@@ -40,6 +40,7 @@ class GpuBackend final : public Backend {
   size_t tile_bytes() const override { return size_t{1} << 60; }
   /// The host's kernels alone have the host's plan.
   bool repeats_cheap_ops() const override { return use_ == GpuKernels::host_only; }
+  bool joins_moves() const override { return use_ != GpuKernels::host_only; }
   device::Device* device() const override { return &device_; }
   device::Mirrors* mirrors() const override { return mirrors_.get(); }
 

@@ -51,6 +51,13 @@ Rule gather(const Placement& p) {
   }};
 }
 
+Rule move_box(const Placement& from, const Placement& to) {
+  return {.run = [from, to](const RuleCall& call) {
+    call.out[0].fill(0);
+    for (int64_t i = 0; i < to.inner.elements(); ++i) call.out[0][to(i)] = call.in[0][from(i)];
+  }};
+}
+
 Rule concat(const ops::Concat& op) {
   return {.run = [axis = op.axis()](const RuleCall& call) {
     int64_t start = 0;
@@ -146,6 +153,12 @@ void register_shape_rules(RuleTable& table) {
   });
   table.add<ops::SliceGrad>([](const ops::SliceGrad& op, const KernelRequest& r) {
     return scatter(placement(op.ranges(), r.in[0].shape, r.out[0].shape), 0);
+  });
+  table.add<ops::MoveBox>([](const ops::MoveBox& op, const KernelRequest& r) {
+    const Shape &x = r.in[0].shape, &y = r.out[0].shape;
+    Shape box = x;
+    for (int d = 1; d < x.rank(); ++d) box[d] = op.from()[static_cast<size_t>(d) - 1].count();
+    return move_box(placement(op.from(), box, x), placement(op.to(), box, y));
   });
   table.add<ops::Pad>([](const ops::Pad& op, const KernelRequest& r) {
     Placement place{r.in[0].shape, r.out[0].shape};

@@ -85,14 +85,19 @@ std::string device_line(const device::DeviceFacts& facts) {
   std::string versions;
   if (!facts.driver.empty()) versions += ", driver " + facts.driver;
   if (!facts.runtime.empty()) versions += ", runtime " + facts.runtime;
+  if (!facts.libraries.empty()) versions += ", " + facts.libraries;
   return fmt::format("{} ({} {}{}), {:.1f} GiB", facts.name, facts.kind, facts.number, versions,
                      static_cast<double>(facts.memory_bytes) / (1 << 30));
 }
 
 Json device_json(const device::DeviceFacts& facts) {
-  return {{"kind", facts.kind},       {"number", facts.number},
-          {"name", facts.name},       {"driver", facts.driver},
-          {"runtime", facts.runtime}, {"memory_bytes", facts.memory_bytes}};
+  return {{"kind", facts.kind},
+          {"number", facts.number},
+          {"name", facts.name},
+          {"driver", facts.driver},
+          {"runtime", facts.runtime},
+          {"libraries", facts.libraries},
+          {"memory_bytes", facts.memory_bytes}};
 }
 
 }  // namespace tutti::cli

@@ -105,12 +105,14 @@ void add_gpus(Findings& findings, const device::CudaReport& report) {
   const auto known = [](const std::string& version) { return version.empty() ? "none" : version; };
   findings.add("CUDA",
                report.library.empty() ? "no libtutti_cuda.so"
-                                      : fmt::format("{}, runtime {}, driver {}", report.library,
-                                                    known(report.runtime), known(report.driver)),
+                                      : fmt::format("{}, runtime {}, driver {}, {}", report.library,
+                                                    known(report.runtime), known(report.driver),
+                                                    known(report.libraries)),
                "cuda",
                {{"library", report.library},
                 {"runtime", report.runtime},
                 {"driver", report.driver},
+                {"libraries", report.libraries},
                 {"problem", report.problem}});
 }
 

@@ -76,7 +76,12 @@ TEST(DoctorReport, ABadRateIsMeasuredAgain) {
 
 TEST(DoctorReport, GpusAreNamedOrWhyThereAreNone) {
   Findings none, two;
-  add_gpus(none, {.library = {}, .driver = {}, .runtime = {}, .devices = {}, .problem = "why"});
+  add_gpus(none, {.library = {},
+                  .driver = {},
+                  .runtime = {},
+                  .libraries = {},
+                  .devices = {},
+                  .problem = "why"});
   EXPECT_TRUE(doctor_text({none}).starts_with("GPUs             none (why)\n"));
   EXPECT_EQ(print_json(doctor_json({none})["gpus"]), "[]");
   EXPECT_EQ(doctor_json({none})["cuda"]["problem"], "why");
@@ -85,19 +90,21 @@ TEST(DoctorReport, GpusAreNamedOrWhyThereAreNone) {
   facts.name = "H100";
   facts.driver = "580.159";
   facts.runtime = "13.0";
+  facts.libraries = "cuDNN 9.19.0";
   facts.memory_bytes = size_t{80} << 30;
   device::CudaReport report{.library = "/lib/libtutti_cuda.so",
                             .driver = facts.driver,
                             .runtime = facts.runtime,
+                            .libraries = facts.libraries,
                             .devices = {facts},
                             .problem = {}};
   facts.number = 1;
   report.devices.push_back(facts);
   add_gpus(two, report);
   EXPECT_TRUE(doctor_text({two}).starts_with(
-      "GPUs             H100 (cuda 0, driver 580.159, runtime 13.0), 80.0 GiB; H100 (cuda 1, "
-      "driver 580.159, runtime 13.0), 80.0 GiB\n"
-      "CUDA             /lib/libtutti_cuda.so, runtime 13.0, driver 580.159\n"));
+      "GPUs             H100 (cuda 0, driver 580.159, runtime 13.0, cuDNN 9.19.0), 80.0 GiB; H100 "
+      "(cuda 1, driver 580.159, runtime 13.0, cuDNN 9.19.0), 80.0 GiB\n"
+      "CUDA             /lib/libtutti_cuda.so, runtime 13.0, driver 580.159, cuDNN 9.19.0\n"));
   EXPECT_EQ(doctor_json({two})["gpus"][1]["number"], 1);
 }
 

@@ -280,6 +280,7 @@ int run_show(ModelVerb& verb) {
       compute.device ? 1 : choose_threads(verb.threads, 0, device::read_topology(), 1);
   training.split = {.threads = options.threads, .tile_bytes = backend.tile_bytes()};
   training.repeats_cheap_ops = backend.repeats_cheap_ops();
+  training.joins_moves = backend.joins_moves();
   options.layout = verb.network.layout;
   options.measure =
       false;  // memory hardly depends on the kernels, and showing a model should not take seconds

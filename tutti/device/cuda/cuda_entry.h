@@ -14,6 +14,7 @@ namespace tutti::device {
 struct CudaVersions {
   std::string driver;  ///< empty: there is no driver
   std::string runtime;
+  std::string libraries;  ///< as in DeviceFacts
 };
 
 /// Its functions throw DeviceError, which the program catches as its own.

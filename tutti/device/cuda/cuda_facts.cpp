@@ -7,6 +7,7 @@
 
 #include "tutti/base/error.h"
 #include "tutti/device/cuda/cuda_error.h"
+#include "tutti/device/cuda/libraries/libraries.h"
 #include "tutti/device/cuda/nvml.h"
 
 namespace tutti::device {
@@ -68,7 +69,7 @@ std::string properties_text(int number, const cudaDeviceProp& p) {
 }  // namespace
 
 CudaVersions cuda_versions() {
-  CudaVersions versions;
+  CudaVersions versions{.driver = {}, .runtime = {}, .libraries = library_versions()};
   int runtime = 0;
   if (cudaRuntimeGetVersion(&runtime) == cudaSuccess) versions.runtime = version_text(runtime);
   if (const int known = driver_cuda(); known > 0) {
@@ -116,6 +117,7 @@ DeviceFacts cuda_facts(int number) {
           .name = p.name,
           .driver = std::move(versions.driver),
           .runtime = std::move(versions.runtime),
+          .libraries = std::move(versions.libraries),
           .architecture = p.major * 10 + p.minor,
           .multiprocessors = p.multiProcessorCount,
           .memory_bytes = p.totalGlobalMem,

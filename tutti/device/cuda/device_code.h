@@ -14,8 +14,9 @@
 
 #include "tutti/device/device.h"
 
-/// Begins a kernel in place of its result's type: `TUTTI_KERNEL(256) add(AddArgs a) {...}`.
-#define TUTTI_KERNEL(threads) __global__ void __launch_bounds__(threads)
+/// Begins a kernel in place of its result's type: `TUTTI_KERNEL(256) add(AddArgs a) {...}`. A
+/// second number says for how many blocks a multiprocessor is to have registers.
+#define TUTTI_KERNEL(...) __global__ void __launch_bounds__(__VA_ARGS__)
 /// Begins a function that kernels call.
 #define TUTTI_DEVICE __device__ __forceinline__
 /// Declares an array that a block shares; `count` is a constant.
@@ -67,6 +68,22 @@ TUTTI_DEVICE void store(T* p, const Pack<T, N>& v) {
 template <class T>
 TUTTI_DEVICE void store(T* p, std::type_identity_t<T> v) {
   *p = v;
+}
+
+/// Says of one of a group's blocks, to all of its threads, that all the others of the group have
+/// called it before; what threads have written before they called it is then there for that block
+/// to read. Which block it is differs from run to run. Sums keep their bits all the same, because
+/// that block adds up what all have written in an order of its own, whichever it is. All threads of
+/// the group's `blocks` blocks call it. The counter begins at 0 and is 0 again when all have.
+TUTTI_DEVICE bool comes_last(unsigned* counter, unsigned blocks) {
+  __shared__ unsigned before;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) before = atomicInc(counter, blocks - 1);
+  __syncthreads();
+  if (before != blocks - 1) return false;
+  __threadfence();
+  return true;
 }
 
 template <class Args>

@@ -8,7 +8,7 @@
 namespace tutti::device {
 namespace {
 
-CudaVersions versions() { return {.driver = "1.2", .runtime = "3.4"}; }
+CudaVersions versions() { return {.driver = "1.2", .runtime = "3.4", .libraries = "cuDNN 5.6"}; }
 
 std::vector<DeviceFacts> devices() {
   DeviceFacts facts;

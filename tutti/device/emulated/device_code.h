@@ -14,8 +14,9 @@
 #include "tutti/device/emulated/sectors.h"
 #include "tutti/device/emulated/thread_code.h"
 
-/// Begins a kernel in place of its result's type: `TUTTI_KERNEL(256) add(AddArgs a) {...}`.
-#define TUTTI_KERNEL(threads) void
+/// Begins a kernel in place of its result's type: `TUTTI_KERNEL(256) add(AddArgs a) {...}`. A
+/// second number says for how many blocks a multiprocessor is to have registers.
+#define TUTTI_KERNEL(...) void
 /// Begins a function that kernels call.
 #define TUTTI_DEVICE inline
 /// Declares an array that a block shares; `count` is a constant.
@@ -109,6 +110,22 @@ template <class T>
 void store(T* p, std::type_identity_t<T> v) {
   device::look_at_access<T>(device::Access::write, p);
   *p = v;
+}
+
+/// Says of one of a group's blocks, to all of its threads, that all the others of the group have
+/// called it before; what threads have written before they called it is then there for that block
+/// to read. Which block it is differs from run to run. Sums keep their bits all the same, because
+/// that block adds up what all have written in an order of its own, whichever it is. All threads of
+/// the group's `blocks` blocks call it. The counter begins at 0 and is 0 again when all have.
+inline bool comes_last(unsigned* counter, unsigned blocks, int line = __builtin_LINE()) {
+  TUTTI_SHARED(unsigned, before, 1);
+  device::meet_block(line);
+  if (threadIdx.x == 0) {
+    *before = load(counter);
+    store(counter, *before == blocks - 1 ? 0 : *before + 1);
+  }
+  device::meet_block(line);
+  return *before == blocks - 1;
 }
 
 template <class Args>

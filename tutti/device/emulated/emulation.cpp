@@ -28,6 +28,7 @@ Emulation::Emulation(const EmulatedOptions& options)
                                 .name = "emulated GPU",
                                 .driver = {},
                                 .runtime = {},
+                                .libraries = {},
                                 // A result that depends on it differs between seeds.
                                 .multiprocessors = 4 + static_cast<int>(options.seed % 5),
                                 .memory_bytes = options.memory_bytes,

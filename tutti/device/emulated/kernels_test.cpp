@@ -60,6 +60,43 @@ TEST(EmulatedKernels, AMissingBarrierShowsUnderEverySeed) {
     EXPECT_FALSE(same_bits(row_sums(seed, kSumRowsRacing), right)) << "seed " << seed;
 }
 
+constexpr int kSummedBlocks = 30;
+
+/// Returns the sum of all numbers by two launches of one of the kernels.
+std::vector<float> sum_of_all(uint64_t seed, const DeviceFunction& function) {
+  std::vector<float> x(size_t{kThreads} * kSummedBlocks);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i));
+  TestDevice d(seed);
+  const Floats device_x = d.floats_of(x), parts = d.floats(kSummedBlocks), sum = d.floats(1),
+               counter = d.floats_of({0.0f});
+  const EndArgs args{device_x.data(), parts.data(), sum.data(),
+                     reinterpret_cast<unsigned*>(counter.data())};
+  std::vector<float> sums;
+  for (int turn = 0; turn < 2; ++turn) {
+    launch(*d.compute, function, {kSummedBlocks}, args);
+    sums.push_back(d.values(sum)[0]);
+    d.compute->fill(parts.data(), std::byte{0xFF}, kSummedBlocks * sizeof(float));  // NaN
+  }
+  EXPECT_EQ(d.values(counter)[0], 0);
+  return sums;
+}
+
+TEST(EmulatedKernels, TheBlockThatComesLastEndsASum) {
+  const std::vector<float> natural = sum_of_all(0, kSumAll);
+  double exact = 0;
+  for (size_t i = 0; i < size_t{kThreads} * kSummedBlocks; ++i)
+    exact += std::sin(static_cast<float>(i));
+  for (const float sum : natural) EXPECT_NEAR(sum, exact, 1e-3);
+  for (uint64_t seed = 1; seed < kSeeds; ++seed)
+    EXPECT_TRUE(same_bits(sum_of_all(seed, kSumAll), natural)) << "seed " << seed;
+}
+
+TEST(EmulatedKernels, ABlockThatEndsTooEarlyShows) {
+  const std::vector<float> right = sum_of_all(0, kSumAll);
+  for (uint64_t seed = 1; seed < kSeeds; ++seed)
+    EXPECT_FALSE(same_bits(sum_of_all(seed, kSumAllEarly), right)) << "seed " << seed;
+}
+
 TEST(EmulatedKernels, RunOnWhicheverThreadWaits) {
   TestDevice d(1);
   const Floats x = d.floats_of(std::vector<float>(kThreads, 1.0f)), sum = d.floats(1);

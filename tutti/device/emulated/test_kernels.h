@@ -52,6 +52,25 @@ sum_rows(RowArgs a) {
   if (threadIdx.x == 0) store(a.sums + blockIdx.x, sum);
 }
 
+/// sum[0] = the sum of x, kThreads numbers a block: one block adds up the blocks' sums.
+struct EndArgs {
+  const float* x;
+  float *parts, *sum;
+  unsigned* counter;
+};
+/// Without comes_last() the first block ends what others may not have begun.
+template <bool Last>
+TUTTI_KERNEL(kThreads)
+sum_all(EndArgs a) {
+  const float part = block_sum<true>(load(a.x + thread_of_grid()));
+  if (threadIdx.x == 0) store(a.parts + blockIdx.x, part);
+  const bool ends = Last ? comes_last(a.counter, gridDim.x) : blockIdx.x == 0;
+  if (!ends || threadIdx.x != 0) return;
+  float sum = 0;
+  for (unsigned i = 0; i < gridDim.x; ++i) sum += load(a.parts + i);
+  store(a.sum, sum);
+}
+
 /// out[t] by one warp: sums over all lanes, the value two lanes above, and that of lane 5.
 struct LaneArgs {
   float *sum, *above, *fifth;
@@ -178,6 +197,9 @@ inline const DeviceFunction kCountRunsByFibers = device_function<count_runs>("co
 inline const DeviceFunction kSumRows = device_function<sum_rows<true>>("sum_rows", kThreads);
 inline const DeviceFunction kSumRowsRacing =
     device_function<sum_rows<false>>("sum_rows.racing", kThreads);
+inline const DeviceFunction kSumAll = device_function<sum_all<true>>("sum_all", kThreads);
+inline const DeviceFunction kSumAllEarly =
+    device_function<sum_all<false>>("sum_all.early", kThreads);
 inline const DeviceFunction kExchangeLanes = device_function<exchange_lanes>("exchange_lanes", 32);
 inline const DeviceFunction kAddOne = device_function<add_one>("add_one", kThreads, true);
 inline const DeviceFunction kAxpy = device_function<axpy>("axpy", kThreads, true);

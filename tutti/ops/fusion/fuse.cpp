@@ -1,6 +1,7 @@
 #include "tutti/ops/fusion/fuse.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "tutti/ops/activation.h"
 #include "tutti/ops/batch_norm.h"
@@ -12,6 +13,7 @@
 #include "tutti/ops/rows.h"
 #include "tutti/ops/sequence/layer_norm.h"
 #include "tutti/ops/sequence/lookup.h"
+#include "tutti/ops/shape_ops.h"
 
 namespace tutti::ops {
 namespace {
@@ -165,7 +167,37 @@ bool fold_rows(Rewriter& rewriter, const Node& node) {
   return true;
 }
 
+/// Returns where an op puts its input into a box of zeros, by dimension after the batch; nothing
+/// for other ops.
+std::optional<std::vector<SliceRange>> place_in_zeros(const Op* op, const Shape& x) {
+  if (const auto* scatter = dynamic_cast<const SliceGrad*>(op)) return scatter->ranges();
+  const auto* pad = dynamic_cast<const Pad*>(op);
+  if (!pad || pad->value() != 0) return {};
+  std::vector<SliceRange> ranges = full_ranges(x);
+  for (size_t d = 0; d < ranges.size(); ++d) {
+    ranges[d].start += pad->low()[d];
+    ranges[d].stop += pad->low()[d];
+  }
+  return ranges;
+}
+
 }  // namespace
+
+Rewritten join_moves(const Graph& graph) {
+  Rewriter rewriter(graph);
+  for (const Node& node : graph.nodes()) {
+    if (node.in.size() != 1) continue;
+    const auto to = place_in_zeros(node.op.get(), graph.shape(node.in[0]));
+    const Node* slice = to ? rewriter.only_read_here<Slice>(node.in[0]) : nullptr;
+    if (!slice) continue;
+    const std::vector<SliceRange>& from = dynamic_cast<const Slice&>(*slice->op).ranges();
+    rewriter.replace(
+        node,
+        {node.name, std::make_shared<MoveBox>(from, *to, graph.shape(node.out[0])), slice->in});
+    rewriter.drop(*slice);
+  }
+  return rewriter.build();
+}
 
 Rewritten fold_row_sums(const Graph& graph) {
   Rewritten all{graph, {}};

@@ -41,6 +41,10 @@ Rewritten fold_row_sums(const Graph& graph);
 /// adds the rest of the weight's gradient in the rest's own memory.
 Rewritten fold_lookup_sums(const Graph& graph);
 
+/// Run after differentiate, where each op costs a launch (Backend::joins_moves()). Makes one op of
+/// a Slice and the Pad with zeros or the SliceGrad that alone reads it.
+Rewritten join_moves(const Graph& graph);
+
 /// Drops the nodes that only differentiate needs (RuleOnly, ops/rank_sums.h); the inputs that their
 /// results equal are read in their place.
 Rewritten drop_copies(const Graph& graph);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -16,7 +17,9 @@ namespace {
 using backend::GradientFindings, backend::kGradientRun;
 
 constexpr std::string_view kLook = "gradient_look";
-static_assert(kGradientRun == kFindingsRun && sizeof(GradientFindings) == 2 * sizeof(int64_t));
+static_assert(kGradientRun == kFindingsRun && sizeof(GradientFindings) == kFindingsBytes &&
+              DeviceGradients::kMostNumbers == backend::kMostBrought &&
+              offsetof(GradientFindings, brought) == DeviceGradients::kFoundBytes);
 
 int64_t floats_of(size_t bytes) { return static_cast<int64_t>(bytes / sizeof(float)); }
 
@@ -40,12 +43,21 @@ void put_on(device::Stream& stream, Work work) {
   stream.host(std::make_shared<Call>(std::move(work)));
 }
 
-void look_here(const float* gradients, int64_t floats, GradientFindings* findings) {
-  const float* const end = gradients + floats;
-  const float* const bad = std::find_if(gradients, end, [](float x) { return !std::isfinite(x); });
-  findings->first = bad == end ? -1 : bad - gradients;
-  if (bad != end) findings->any = 1;
+void look_here(const backend::GradientLookArgs& a) {
+  const float *const begin = a.gradients, *const end = begin + a.floats;
+  const float* const bad = std::find_if(begin, end, [](float x) { return !std::isfinite(x); });
+  a.findings->first = bad == end ? -1 : bad - begin;
+  if (bad != end) a.findings->any = 1;
+  for (int i = 0; i < a.count; ++i) a.findings->brought[i] = *a.numbers[i];
 }
+
+void stop_here(const backend::GradientStopArgs& a) {
+  if (a.findings->any == 0) return;
+  std::fill_n(a.gradients, a.floats, 0.0f);
+  std::fill_n(a.scalars, a.scalar_floats, 0.0f);
+}
+
+float* floats_at(std::byte* at) { return reinterpret_cast<float*>(at); }
 
 }  // namespace
 
@@ -75,21 +87,32 @@ void DeviceGradients::begin(device::Stream& stream) {
   stream.fill(memory_.data(), std::byte{0}, sizeof(GradientFindings));
 }
 
-void DeviceGradients::look(const std::byte* arena, device::Stream& stream) {
-  const auto* const gradients = reinterpret_cast<const float*>(arena);
-  auto* const findings = reinterpret_cast<GradientFindings*>(memory_.data());
-  const int64_t floats = floats_of(bytes_);
-  if (!has_kernels_) return put_on(stream, [=] { look_here(gradients, floats, findings); });
-  auto* const firsts = reinterpret_cast<int64_t*>(memory_.data() + sizeof(GradientFindings));
-  device::launch(stream, device::function_named(device_, kLook), {runs()},
-                 backend::GradientLookArgs{gradients, floats, firsts});
-  device::launch(stream, device::function_named(device_, "gradient_judge"), {1},
-                 backend::GradientJudgeArgs{firsts, runs(), findings});
+void DeviceGradients::look(std::byte* arena, std::span<const float* const> numbers,
+                           device::Stream& stream) {
+  look_and_stop(arena, numbers, {}, stream);
+}
+
+void DeviceGradients::look_and_stop(std::byte* arena, std::span<const float* const> numbers,
+                                    std::span<std::byte> scalars, device::Stream& stream) {
+  backend::GradientLookArgs args{
+      .gradients = floats_at(arena),
+      .floats = floats_of(bytes_),
+      .firsts = reinterpret_cast<int64_t*>(memory_.data() + sizeof(GradientFindings)),
+      .findings = reinterpret_cast<GradientFindings*>(memory_.data()),
+      .numbers = {},
+      .count = static_cast<int32_t>(numbers.size()),
+      .scalars = floats_at(scalars.data()),
+      .scalar_floats = floats_of(scalars.size())};
+  std::ranges::copy(numbers, args.numbers);
+  if (has_kernels_)
+    return device::launch(stream, device::function_named(device_, kLook), {runs()}, args);
+  put_on(stream, [args] { look_here(args); });
+  if (!scalars.empty()) stop({arena, bytes_}, scalars, stream);
 }
 
 void DeviceGradients::add(std::byte* into, const std::byte* from, device::Stream& stream) {
-  const backend::GradientAddArgs args{reinterpret_cast<float*>(into),
-                                      reinterpret_cast<const float*>(from), floats_of(bytes_)};
+  const backend::GradientAddArgs args{floats_at(into), reinterpret_cast<const float*>(from),
+                                      floats_of(bytes_)};
   if (has_kernels_)
     return device::launch(stream, device::function_named(device_, "gradient_add"), {runs()}, args);
   put_on(stream, [args] {
@@ -99,18 +122,13 @@ void DeviceGradients::add(std::byte* into, const std::byte* from, device::Stream
 
 void DeviceGradients::stop(std::span<std::byte> gradients, std::span<std::byte> scalars,
                            device::Stream& stream) {
-  const backend::GradientStopArgs args{
-      reinterpret_cast<const GradientFindings*>(memory_.data()),
-      reinterpret_cast<float*>(gradients.data()), floats_of(gradients.size()),
-      reinterpret_cast<float*>(scalars.data()), floats_of(scalars.size())};
+  const backend::GradientStopArgs args{reinterpret_cast<const GradientFindings*>(memory_.data()),
+                                       floats_at(gradients.data()), floats_of(gradients.size()),
+                                       floats_at(scalars.data()), floats_of(scalars.size())};
   if (has_kernels_)
     return device::launch(stream, device::function_named(device_, "gradient_stop"),
                           {static_cast<unsigned>(runs_of(gradients.size()))}, args);
-  put_on(stream, [args] {
-    if (args.findings->any == 0) return;
-    std::fill_n(args.gradients, args.floats, 0.0f);
-    std::fill_n(args.scalars, args.scalar_floats, 0.0f);
-  });
+  put_on(stream, [args] { stop_here(args); });
 }
 
 size_t DeviceGradients::memory_bytes() const {

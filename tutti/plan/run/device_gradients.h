@@ -22,10 +22,15 @@ class DeviceGradients {
 
   /// Returns the arena on the device for one of the host's, which begins with zeros.
   std::byte* arena(const void* host, device::Stream& stream);
-  /// Notes which float of an arena is the first that is not finite: found() is its index, or -1.
-  void look(const std::byte* arena, device::Stream& stream);
+  /// Notes which float of an arena is the first that is not finite: found() is its index, or -1,
+  /// and behind it the numbers of the device that stand at `numbers`, at most kMostNumbers.
+  void look(std::byte* arena, std::span<const float* const> numbers, device::Stream& stream);
+  /// Does the same, and what stop() would do then.
+  void look_and_stop(std::byte* arena, std::span<const float* const> numbers,
+                     std::span<std::byte> scalars, device::Stream& stream);
   const std::byte* found() const { return memory_.data(); }
   static constexpr size_t kFoundBytes = 8;  ///< an int64_t
+  static constexpr size_t kMostNumbers = 32;
   /// Adds an arena to another.
   void add(std::byte* into, const std::byte* from, device::Stream& stream);
   /// If any look() since the last begin() has found something: makes `gradients` 0, an arena or

@@ -9,9 +9,8 @@ namespace tutti::plan {
 PassSlots::PassSlots(device::Device& device, const SlotBytes& bytes)
     : device_(device), bytes_(bytes), copies_(device.make_stream("copies")) {
   size_t all = 0;
-  for (const auto part :
-       {&SlotBytes::pass_inputs, &SlotBytes::update_inputs, &SlotBytes::pass_numbers,
-        &SlotBytes::update_numbers, &SlotBytes::results}) {
+  for (const auto part : {&SlotBytes::pass_inputs, &SlotBytes::update_inputs, &SlotBytes::numbers,
+                          &SlotBytes::results}) {
     places_.*part = all;
     all += aligned(bytes.*part);
   }

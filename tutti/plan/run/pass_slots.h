@@ -14,7 +14,7 @@ namespace tutti::plan {
 /// Bytes of a slot's parts.
 struct SlotBytes {
   size_t pass_inputs = 0, update_inputs = 0;
-  size_t pass_numbers = 0, update_numbers = 0;
+  size_t numbers = 0;  ///< a pass's and those of the update after it
   size_t results = 0;
 };
 
@@ -37,8 +37,7 @@ class PassSlots {
   // stream.
   std::byte* pass_inputs() { return pinned(); }
   std::byte* update_inputs() { return pass_inputs() + places_.update_inputs; }
-  std::byte* pass_numbers() { return pass_inputs() + places_.pass_numbers; }
-  std::byte* update_numbers() { return pass_inputs() + places_.update_numbers; }
+  std::byte* numbers() { return pass_inputs() + places_.numbers; }
   std::byte* results() { return results_of(current_); }
   /// Results of any slot may be read once done() or after wait().
   std::byte* results_of(int slot) { return slots_[at(slot)].pinned.data() + places_.results; }

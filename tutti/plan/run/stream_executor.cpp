@@ -78,6 +78,7 @@ void StreamExecutor::touch_bases() {
     for (const Step& step : band.steps) pass_.add(step);
   for (const auto* list : {&plan_.packs, &plan_.updates})
     for (const Step& step : *list) update_.add(step);
+  CHECK(!pass_.used[kScalars], "a pass reads scalars, which are copied for updates");
 }
 
 StreamExecutor::ReadyStep StreamExecutor::make_ready(const backend::Backend& backend,
@@ -115,7 +116,7 @@ void StreamExecutor::build_numbers() {
   };
   for (std::vector<ReadyStep>& band : bands_) std::ranges::for_each(band, add);
   scalars_begin_ = bytes;
-  scalars_end_ = bytes += scalars_.size();
+  bytes += scalars_.size();
   std::ranges::for_each(updates_, add);
   updates_end_ = bytes;
   std::ranges::for_each(packs_, add);
@@ -129,12 +130,10 @@ void StreamExecutor::build_numbers() {
 void StreamExecutor::build_inputs() {
   const DeviceInputs places = device_inputs(plan_);
   for (const DeviceInput& input : places.inputs) inputs_.push_back({input});
-  slots_ = std::make_unique<PassSlots>(device_,
-                                       SlotBytes{.pass_inputs = places.pass_bytes,
-                                                 .update_inputs = places.update_bytes,
-                                                 .pass_numbers = scalars_end_,
-                                                 .update_numbers = updates_end_ - scalars_begin_,
-                                                 .results = kResultBytes});
+  slots_ = std::make_unique<PassSlots>(device_, SlotBytes{.pass_inputs = places.pass_bytes,
+                                                          .update_inputs = places.update_bytes,
+                                                          .numbers = updates_end_,
+                                                          .results = kResultBytes});
   update_inputs_ = device::Memory(device_, places.update_bytes);
   for (size_t i = 0; i < inputs_.size(); ++i)
     if (inputs_[i].used && !inputs_[i].in_pass)

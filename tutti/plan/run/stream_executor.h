@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -116,7 +117,8 @@ class StreamExecutor final : public Executor {
     std::unique_ptr<device::Recording> recording;
   };
   // A slot's results: what was found in the gradients, then what is watched.
-  static constexpr size_t kMostWatched = 32, kPassResults = DeviceGradients::kFoundBytes,
+  static constexpr size_t kMostWatched = DeviceGradients::kMostNumbers,
+                          kPassResults = DeviceGradients::kFoundBytes,
                           kUpdateResults = kPassResults + kMostWatched * sizeof(float),
                           kResultBytes = kUpdateResults + kMostWatched * sizeof(float);
   /// A pass or an update whose readings were not returned yet.
@@ -150,9 +152,12 @@ class StreamExecutor final : public Executor {
   void put(const Unit& unit);
   void put_now(const Unit& unit);
   void put_pass(const Unit& unit);
-  void put_update();
-  void stop_update();
+  void put_look(const Unit& unit);
+  bool updates_by_pass(const Unit& unit);
+  void put_update(const Unit& unit);
+  void stop_update(const Unit& unit);
   const std::byte* gradients_here(const std::byte* arena);
+  std::span<std::byte> scalars_there() { return {bases_[kScalars], scalars_.size()}; }
   void copy_watched(const std::vector<graph::Value>& values, std::byte* to);
   std::vector<const void*> key_of(const Unit& unit) const;
   void take_slot();
@@ -184,11 +189,11 @@ class StreamExecutor final : public Executor {
   device::Memory update_inputs_;
   std::map<int32_t, Result> results_;
 
-  // The numbers of a pass, then scalars, then the numbers of an update, then those of packs: each
-  // needs one copy of neighbours.
+  // The numbers of a pass, then scalars and the numbers of an update, then those of packs: a pass,
+  // an update and both together need one copy of neighbours.
   device::Memory numbers_, pack_numbers_;
-  size_t scalars_begin_ = 0, scalars_end_ = 0, updates_end_ = 0;  // in numbers_
-  std::vector<std::byte> scalars_;                                // as the host has set them
+  size_t scalars_begin_ = 0, updates_end_ = 0;  // in numbers_
+  std::vector<std::byte> scalars_;              // as the host has set them
 
   std::unique_ptr<PassSlots> slots_;
   bool slot_has_pass_ = false;          // the current slot's update has not begun

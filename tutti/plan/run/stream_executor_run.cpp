@@ -57,23 +57,22 @@ void StreamExecutor::copy_inputs(bool of_pass, std::byte* to) {
   }
 }
 
-/// Writes scalars, too.
 void StreamExecutor::write_pass_numbers(const backend::StepInfo& info, size_t first, size_t last) {
-  std::byte* const to = slots_->pass_numbers();
+  std::byte* const to = slots_->numbers();
   for (size_t b = first; b < last; ++b) {
     const PlanBand& band = plan_.bands[b];
     backend::StepInfo step = info;
     step.batch = band.whole ? plan_.batch : band.samples;  // kernels count slabs as samples
     for (const ReadyStep& ready : bands_[b]) ready.kernel->write_numbers(step, to + ready.numbers);
   }
-  std::memcpy(to + scalars_begin_, scalars_.data(), scalars_.size());
 }
 
+/// Writes scalars, too.
 void StreamExecutor::write_update_numbers() {
-  std::byte* const to = slots_->update_numbers();
-  std::memcpy(to, scalars_.data(), scalars_.size());
+  std::byte* const to = slots_->numbers();
+  std::memcpy(to + scalars_begin_, scalars_.data(), scalars_.size());
   for (const ReadyStep& ready : updates_)
-    ready.kernel->write_numbers(updating_, to + (ready.numbers - scalars_begin_));
+    ready.kernel->write_numbers(updating_, to + ready.numbers);
 }
 
 void StreamExecutor::take_slot() {
@@ -183,11 +182,11 @@ void StreamExecutor::put(const Unit& unit) {
 
 void StreamExecutor::put_now(const Unit& unit) {
   if (unit.has_pass()) put_pass(unit);
-  if (unit.update) put_update();
+  if (unit.update) put_update(unit);
 }
 
 void StreamExecutor::put_pass(const Unit& unit) {
-  stream_->copy(numbers_.data(), slots_->pass_numbers(), scalars_end_);
+  stream_->copy(numbers_.data(), slots_->numbers(), unit.update ? updates_end_ : scalars_begin_);
   if (unit.first == 0)
     for (const int e : plan_.begins) start(e);
   for (size_t b = unit.first; b < unit.last; ++b) {
@@ -198,28 +197,46 @@ void StreamExecutor::put_pass(const Unit& unit) {
     for (const int e : band.starts) start(e);
   }
   if (unit.last < plan_.bands.size()) return;
-  copy_watched(watched_in_pass_, slots_->results() + kPassResults);
-  if (!here_) return;
-  here_->look(bases_[kGradients], *stream_);
-  stream_->copy(slots_->results(), here_->found(), DeviceGradients::kFoundBytes);
+  if (!here_) return copy_watched(watched_in_pass_, slots_->results() + kPassResults);
+  put_look(unit);
   for (const GradientFold& fold : unit.folds)
     here_->add(here_->arena(fold.into, *stream_), here_->arena(fold.from, *stream_), *stream_);
 }
 
-void StreamExecutor::put_update() {
-  stream_->copy(numbers_.data() + scalars_begin_, slots_->update_numbers(),
-                updates_end_ - scalars_begin_);
+/// Returns whether the unit's update is with the gradients of the unit's pass alone.
+bool StreamExecutor::updates_by_pass(const Unit& unit) {
+  return unit.has_pass() && unit.update && unit.folds.empty() &&
+         here_->arena(exchanges_->sum(), *stream_) == bases_[kGradients];
+}
+
+/// Looks at the gradients of a pass, and copies what is found and watched.
+void StreamExecutor::put_look(const Unit& unit) {
+  std::vector<const float*> watched;
+  for (const graph::Value v : watched_in_pass_)
+    watched.push_back(reinterpret_cast<const float*>(bases_[kArena] + plan_.place(v).offset));
+  if (updates_by_pass(unit))
+    here_->look_and_stop(bases_[kGradients], watched, scalars_there(), *stream_);
+  else
+    here_->look(bases_[kGradients], watched, *stream_);
+  stream_->copy(slots_->results(), here_->found(), kPassResults + watched.size() * sizeof(float));
+}
+
+void StreamExecutor::put_update(const Unit& unit) {
+  if (!unit.has_pass())
+    stream_->copy(numbers_.data() + scalars_begin_, slots_->numbers() + scalars_begin_,
+                  updates_end_ - scalars_begin_);
   stream_->copy(update_inputs_.data(), slots_->update_inputs(), update_inputs_.bytes());
-  if (here_) stop_update();
+  if (here_) stop_update(unit);
   pending_.begin();
   run_stages(false);
   copy_watched(watched_in_update_, slots_->results() + kUpdateResults);
 }
 
 /// Keeps an update from changing the weights, if a gradient was not finite.
-void StreamExecutor::stop_update() {
-  here_->stop({here_->arena(exchanges_->sum(), *stream_), here_->bytes()},
-              {bases_[kScalars], scalars_.size()}, *stream_);
+void StreamExecutor::stop_update(const Unit& unit) {
+  if (!updates_by_pass(unit))
+    here_->stop({here_->arena(exchanges_->sum(), *stream_), here_->bytes()}, scalars_there(),
+                *stream_);
   for (const graph::Value v : left_to_updates_) {
     void* const at = place_address(bases_.data(), tile_.data(), plan_.place(v), 0);
     here_->stop({static_cast<std::byte*>(at), aligned(plan_.desc(v).bytes())}, {}, *stream_);

@@ -41,6 +41,7 @@ void note_device(const device::Device& device, const plan::Plan& plan, trace::Ru
   about.device_name = facts.name;
   about.device_driver = facts.driver;
   about.device_runtime = facts.runtime;
+  about.device_libraries = facts.libraries;
   about.device_memory_bytes = static_cast<int64_t>(facts.memory_bytes);
   about.planned_bytes = static_cast<int64_t>(plan::planned_memory(plan).total());
 }

@@ -104,6 +104,7 @@ class NetworkCompiler {
       : spec_(spec), backend_(backend), training_(spec.training) {
     training_.split = with_advice(spec.training.split, backend);
     training_.repeats_cheap_ops = backend.repeats_cheap_ops();
+    training_.joins_moves = backend.joins_moves();
     training_.split.tables = {communicator.size(), communicator.rank()};
     if (training_.bucket_bytes == 0)
       training_.bucket_bytes =

@@ -277,7 +277,8 @@ TrainingGraph make_training_graph(const TrainingGraphSpec& spec) {
       ops::recompute_activations(direct.graph, spec.repeats_cheap_ops ? first_backward : 0);
   const ops::Rewritten summed = ops::fold_row_sums(lean.graph);
   const ops::Rewritten tied = ops::fold_lookup_sums(summed.graph);
-  const ops::Rewritten folded = ops::fold_residual_sums(tied.graph);
+  ops::Rewritten folded = ops::fold_residual_sums(tied.graph);
+  if (spec.joins_moves) folded = ops::in_turn(folded, ops::join_moves(folded.graph));
   ops::Rewritten shared_out = ops::share_in_team(folded.graph, spec.split.threads);
   const auto differentiated = [&](graph::Value v) {
     return at(shared_out, at(folded, at(tied, at(summed, at(lean, at(direct, v))))));

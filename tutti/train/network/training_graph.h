@@ -25,6 +25,7 @@ struct TrainingGraphSpec {
                                     ///< measured (exchange/bucket_size.h)
   split::SplitSettings split = {};  ///< threads of a plan, and how samples are cut for them
   bool repeats_cheap_ops = true;    ///< Backend::repeats_cheap_ops(); compile_network() sets it
+  bool joins_moves = false;         ///< Backend::joins_moves(), set likewise
   int micro_batches = 1;  ///< micro-batches of the whole job whose gradients an update sums
 };
 

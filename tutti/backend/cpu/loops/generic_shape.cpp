@@ -1,4 +1,4 @@
-// Reshape, Slice, SliceGrad, Pad, Concat: boxes of elements are copied between layouts.
+// Reshape, Slice, SliceGrad, MoveBox, Pad, Concat: boxes of elements are copied between layouts.
 
 #include <algorithm>
 #include <bit>
@@ -127,6 +127,17 @@ Made make_slice_grad(const KernelRequest& r, const ops::SliceGrad& op) {
   return make_copy_into(r, with_batch(op.ranges()), 0);
 }
 
+Made make_move_box(const KernelRequest& r, const ops::MoveBox& op) {
+  const TensorDesc &x = r.in[0], &y = r.out[0];
+  Shape box = x.shape;
+  for (int d = 1; d < box.rank(); ++d) box[d] = op.to()[static_cast<size_t>(d) - 1].count();
+  auto kernel = std::make_unique<CopyKernel>(
+      y, std::vector{BoxCopy(terms_of_box(x, box, with_batch(op.from())),
+                             terms_of_box(y, box, with_batch(op.to())))});
+  kernel->set_background(y.dtype, 0);
+  return kernel;
+}
+
 Made make_pad(const KernelRequest& r, const ops::Pad& op) {
   Box box(1);
   for (const int64_t low : op.low()) box.push_back({.start = low});
@@ -161,6 +172,7 @@ void register_shape_kernels(KernelTable& table) {
   table.add<ops::Reshape>(copy_with(make_reshape));
   table.add<ops::Slice>(copy_with(make_slice));
   table.add<ops::SliceGrad>(copy_with(make_slice_grad));
+  table.add<ops::MoveBox>(copy_with(make_move_box));
   table.add<ops::Pad>(copy_with(make_pad));
   table.add<ops::Concat>(copy_with(make_concat));
 }

@@ -11,8 +11,54 @@
 namespace tutti::backend {
 namespace {
 
+/// Ends channel c, with `count` values of this mean and sum of squared deviations. A single value
+/// has no variance, and does not change the running one.
+TUTTI_DEVICE void end_statistics(const NormStatisticsOut& to, int c, double count, double mean,
+                                 double deviations) {
+  float average = load(to.running_mean + c), spread = load(to.running_var + c);
+  if (to.momentum > 0) {  // otherwise a batch that is not finite would change them
+    average += to.momentum * (static_cast<float>(mean) - average);
+    store(to.running_mean + c, average);
+    if (count > 1) {
+      spread += to.momentum * (static_cast<float>(deviations / (count - 1)) - spread);
+      store(to.running_var + c, spread);
+    }
+  }
+  const double variance = to.running ? static_cast<double>(spread) : deviations / count;
+  store(to.mean + c, to.running ? average : static_cast<float>(mean));
+  store(to.inv_std + c, static_cast<float>(1 / sqrt(variance + static_cast<double>(to.epsilon))));
+}
+
+/// Ends channel c. Chunks' means are counted from the first chunk's. All threads of the block call
+/// it.
+TUTTI_DEVICE void end_moments(const NormMomentsEndArgs& a, const TotalledChannel& c) {
+  const float* const partials = a.partials + c.channel;
+  const int64_t step = 2 * static_cast<int64_t>(a.channels);
+  const double base = c.works ? load(partials) : 0.0f;
+  double totals[2];
+  total_chunks<2>(c, a.chunks, totals, [&](int chunk, double(&sums)[2]) {
+    const int64_t left = a.runs - static_cast<int64_t>(chunk) * a.per_block;
+    const double count = static_cast<double>(left < a.per_block ? left : a.per_block) * a.of_run;
+    const double offset = load(partials + chunk * step) - base;
+    sums[0] += count * offset;
+    sums[1] += load(partials + chunk * step + a.channels) + count * offset * offset;
+  });
+  if (!c.ends) return;
+  const double count = static_cast<double>(a.runs) * a.of_run, offset = totals[0] / count;
+  const double left = totals[1] - totals[0] * offset, deviations = left < 0 ? 0 : left;
+  if (a.to.running_mean != nullptr)
+    return end_statistics(a.to, c.channel, count, base + offset, deviations);
+  store(a.to.mean + c.channel, static_cast<float>(base + offset));
+  store(a.to.inv_std + c.channel, static_cast<float>(deviations / count));
+}
+
+TUTTI_DEVICE void end_group_moments(const NormMomentsEndArgs& a, const ChannelGroup& group) {
+  for (int c = group.first; c < group.last; c += kTotalledChannels)
+    end_moments(a, TotalledChannel(group.segment, c, group.last));
+}
+
 template <class T, int N, bool kRows>
-TUTTI_KERNEL(kChannelThreads)
+TUTTI_KERNEL(kChannelThreads, kSumBlocks<N, kRows>)
 norm_moments(NormMomentsArgs a) {
   constexpr int kChannels = ChannelThread<N, kRows>::kChannels;
   const ChannelBlock block(a.walk);
@@ -32,58 +78,24 @@ norm_moments(NormMomentsArgs a) {
       }
     });
   sum_block<2, N, kRows>(a.walk, sums, of_block);
-  if (!thread.works || thread.row != 0) return;
-  const float count = static_cast<float>(block.runs) * (kRows ? 1 : N);
-  float means[kChannels], deviations[kChannels];
-  for (int k = 0; k < kChannels; ++k) {
-    const float offset = of_block[0][k] / count, left = of_block[1][k] - of_block[0][k] * offset;
-    means[k] = shift(0, k) + offset;
-    deviations[k] = left < 0 ? 0.0f : left;
-  }
-  float* const to = a.partials + block.partial(a.walk, 2, thread.channel);
-  write_channels(to, means);
-  write_channels(to + a.walk.channels, deviations);
-}
-
-/// Ends channel c, with `count` values of this mean and sum of squared deviations. A single value
-/// has no variance, and does not change the running one.
-TUTTI_DEVICE void end_statistics(const NormStatisticsOut& to, int c, double count, double mean,
-                                 double deviations) {
-  float average = load(to.running_mean + c), spread = load(to.running_var + c);
-  if (to.momentum > 0) {  // otherwise a batch that is not finite would change them
-    average += to.momentum * (static_cast<float>(mean) - average);
-    store(to.running_mean + c, average);
-    if (count > 1) {
-      spread += to.momentum * (static_cast<float>(deviations / (count - 1)) - spread);
-      store(to.running_var + c, spread);
+  if (thread.works && thread.row == 0) {
+    const float count = static_cast<float>(block.runs) * (kRows ? 1 : N);
+    float means[kChannels], deviations[kChannels];
+    for (int k = 0; k < kChannels; ++k) {
+      const float offset = of_block[0][k] / count, left = of_block[1][k] - of_block[0][k] * offset;
+      means[k] = shift(0, k) + offset;
+      deviations[k] = left < 0 ? 0.0f : left;
     }
+    float* const to = a.end.partials + block.partial(a.walk, 2, thread.channel);
+    write_channels(to, means);
+    write_channels(to + a.walk.channels, deviations);
   }
-  const double variance = to.running ? static_cast<double>(spread) : deviations / count;
-  store(to.mean + c, to.running ? average : static_cast<float>(mean));
-  store(to.inv_std + c, static_cast<float>(1 / sqrt(variance + static_cast<double>(to.epsilon))));
+  if (ends_group(a.walk, block, a.counters))
+    end_group_moments(a.end, group_of<N, kRows>(a.walk, block));
 }
 
-/// Chunks' means are counted from the first chunk's.
 TUTTI_KERNEL(kChannelThreads) norm_moments_end(NormMomentsEndArgs a) {
-  const TotalledChannel c(a.channels);
-  const float* const partials = a.partials + c.channel;
-  const int64_t step = 2 * static_cast<int64_t>(a.channels);
-  const double base = c.works ? load(partials) : 0.0f;
-  double totals[2];
-  total_chunks<2>(c, a.chunks, totals, [&](int chunk, double(&sums)[2]) {
-    const int64_t left = a.runs - static_cast<int64_t>(chunk) * a.per_block;
-    const double count = static_cast<double>(left < a.per_block ? left : a.per_block) * a.of_run;
-    const double offset = load(partials + chunk * step) - base;
-    sums[0] += count * offset;
-    sums[1] += load(partials + chunk * step + a.channels) + count * offset * offset;
-  });
-  if (!c.ends) return;
-  const double count = static_cast<double>(a.runs) * a.of_run, offset = totals[0] / count;
-  const double left = totals[1] - totals[0] * offset, deviations = left < 0 ? 0 : left;
-  if (a.to.running_mean != nullptr)
-    return end_statistics(a.to, c.channel, count, base + offset, deviations);
-  store(a.to.mean + c.channel, static_cast<float>(base + offset));
-  store(a.to.inv_std + c.channel, static_cast<float>(deviations / count));
+  end_moments(a, totalled_by_grid(a.channels));
 }
 
 TUTTI_KERNEL(kChannelThreads) norm_merge(NormMergeArgs a) {
@@ -128,8 +140,28 @@ norm_apply(NormApplyArgs a) {
   });
 }
 
+/// Ends channel c. All threads of the block call it.
+TUTTI_DEVICE void end_grad_sums(const NormGradSumsEndArgs& a, const TotalledChannel& c) {
+  const float* const partials = a.partials + c.channel;
+  double totals[2];
+  total_chunks<2>(c, a.chunks, totals, [&](int chunk, double(&sums)[2]) {
+    const float* const of_chunk = partials + 2 * static_cast<int64_t>(chunk) * a.channels;
+    sums[0] += load(of_chunk);
+    sums[1] += load(of_chunk + a.channels);
+  });
+  if (!c.ends) return;
+  const float inv_std = inverse_deviation(a.second, load(a.second.values + c.channel));
+  store(a.dbeta + c.channel, static_cast<float>(totals[0]));
+  store(a.dgamma + c.channel, static_cast<float>(totals[1] * inv_std));
+}
+
+TUTTI_DEVICE void end_group_grad_sums(const NormGradSumsEndArgs& a, const ChannelGroup& group) {
+  for (int c = group.first; c < group.last; c += kTotalledChannels)
+    end_grad_sums(a, TotalledChannel(group.segment, c, group.last));
+}
+
 template <class T, int N, bool kRows, bool kRelu, bool kTwo>
-TUTTI_KERNEL(kChannelThreads)
+TUTTI_KERNEL(kChannelThreads, kSumBlocks<N, kRows>)
 norm_grad_sums(NormGradSumsArgs a) {
   constexpr int kChannels = ChannelThread<N, kRows>::kChannels;
   const ChannelBlock block(a.walk);
@@ -154,25 +186,17 @@ norm_grad_sums(NormGradSumsArgs a) {
       store<N>(static_cast<T*>(a.g) + at, g);
     });
   sum_block<2, N, kRows>(a.walk, sums, of_block);
-  if (!thread.works || thread.row != 0) return;
-  float* const to = a.partials + block.partial(a.walk, 2, thread.channel);
-  write_channels(to, of_block[0]);
-  write_channels(to + a.walk.channels, of_block[1]);
+  if (thread.works && thread.row == 0) {
+    float* const to = a.end.partials + block.partial(a.walk, 2, thread.channel);
+    write_channels(to, of_block[0]);
+    write_channels(to + a.walk.channels, of_block[1]);
+  }
+  if (ends_group(a.walk, block, a.counters))
+    end_group_grad_sums(a.end, group_of<N, kRows>(a.walk, block));
 }
 
 TUTTI_KERNEL(kChannelThreads) norm_grad_sums_end(NormGradSumsEndArgs a) {
-  const TotalledChannel c(a.channels);
-  const float* const partials = a.partials + c.channel;
-  double totals[2];
-  total_chunks<2>(c, a.chunks, totals, [&](int chunk, double(&sums)[2]) {
-    const float* const of_chunk = partials + 2 * static_cast<int64_t>(chunk) * a.channels;
-    sums[0] += load(of_chunk);
-    sums[1] += load(of_chunk + a.channels);
-  });
-  if (!c.ends) return;
-  const float inv_std = inverse_deviation(a.second, load(a.second.values + c.channel));
-  store(a.dbeta + c.channel, static_cast<float>(totals[0]));
-  store(a.dgamma + c.channel, static_cast<float>(totals[1] * inv_std));
+  end_grad_sums(a, totalled_by_grid(a.channels));
 }
 
 template <class T, int N, bool kRows>

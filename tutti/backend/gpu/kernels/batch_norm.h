@@ -8,14 +8,6 @@
 
 namespace tutti::backend {
 
-/// norm_moments.TYPE.FORM: the mean of y in each block, and the sum of the squares of deviations
-/// from it.
-struct NormMomentsArgs {
-  ChannelWalk walk;
-  const void* y;
-  float* partials;  ///< [chunks, 2, C]
-};
-
 /// The end of a batch norm's statistics: the running averages and what to normalise by.
 struct NormStatisticsOut {
   float *running_mean, *running_var;
@@ -27,12 +19,21 @@ struct NormStatisticsOut {
 /// norm_moments_end: statistics from the partial moments or, without running averages, `to.mean`
 /// and, in `to.inv_std`, the variance.
 struct NormMomentsEndArgs {
-  const float* partials;  ///< [chunks, 2, C]
+  float* partials;  ///< [chunks, 2, C]
   NormStatisticsOut to;
   int64_t runs;       ///< runs of a channel
   int32_t per_block;  ///< runs of a chunk; the last one may have fewer
   int32_t of_run;     ///< values of a channel in a run
   int32_t chunks, channels;
+};
+
+/// norm_moments.TYPE.FORM: the mean of y in each block, and the sum of the squares of deviations
+/// from it.
+struct NormMomentsArgs {
+  ChannelWalk walk;
+  const void* y;
+  NormMomentsEndArgs end;
+  unsigned* counters;  ///< by group; null: the end is a launch of its own
 };
 
 constexpr int kMostNormRanks = 128;
@@ -63,22 +64,23 @@ struct NormApplyArgs {
   bool relu;
 };
 
+/// norm_grad_sums_end: dbeta = sum g, dgamma = (sum g * (y - mean)) * inv_std.
+struct NormGradSumsEndArgs {
+  float* partials;  ///< [chunks, 2, C]
+  NormSecond second;
+  float *dgamma, *dbeta;
+  int32_t chunks, channels;
+};
+
 /// norm_grad_sums[.relu][.two].TYPE.FORM: g = (dz + dz2 if two) * ([z > 0] if relu); sums of g and
 /// of g * (y - mean) by block.
 struct NormGradSumsArgs {
   ChannelWalk walk;
   const void *dz, *y, *z, *dz2;
   const float* mean;
-  void* g;          ///< may be dz
-  float* partials;  ///< [chunks, 2, C]
-};
-
-/// norm_grad_sums_end: dbeta = sum g, dgamma = (sum g * (y - mean)) * inv_std.
-struct NormGradSumsEndArgs {
-  const float* partials;  ///< [chunks, 2, C]
-  NormSecond second;
-  float *dgamma, *dbeta;
-  int32_t chunks, channels;
+  void* g;  ///< may be dz
+  NormGradSumsEndArgs end;
+  unsigned* counters;  ///< by group; null: the end is a launch of its own
 };
 
 /// norm_grad_apply.TYPE.FORM: dy = scale * g - scale * dbeta / M - (y - mean) * scale * inv_std *

@@ -10,8 +10,28 @@
 namespace tutti::backend {
 namespace {
 
+/// Ends channel c. All threads of the block call it.
+template <class T>
+TUTTI_DEVICE void end_sum(const ChannelSumsEndArgs& a, const TotalledChannel& c) {
+  const float* const partials = a.partials + c.segment * a.chunks * a.channels + c.channel;
+  double totals[1];
+  total_chunks<1>(c, a.chunks, totals, [&](int chunk, double(&sums)[1]) {
+    sums[0] += load(partials + static_cast<int64_t>(chunk) * a.channels);
+  });
+  if (!c.ends) return;
+  T y;
+  from_float(static_cast<float>(totals[0]) * a.factor, y);
+  store(static_cast<T*>(a.y) + c.segment * a.channels + c.channel, y);
+}
+
+template <class T>
+TUTTI_DEVICE void end_group_sums(const ChannelSumsEndArgs& a, const ChannelGroup& group) {
+  for (int c = group.first; c < group.last; c += kTotalledChannels)
+    end_sum<T>(a, TotalledChannel(group.segment, c, group.last));
+}
+
 template <class T, int N, bool kRows>
-TUTTI_KERNEL(kChannelThreads)
+TUTTI_KERNEL(kChannelThreads, kSumBlocks<N, kRows>)
 channel_sums(ChannelSumsArgs a) {
   constexpr int kChannels = ChannelThread<N, kRows>::kChannels;
   const ChannelBlock block(a.walk);
@@ -24,29 +44,26 @@ channel_sums(ChannelSumsArgs a) {
       for (int k = 0; k < N; ++k) sums[0][k] += to_float(v.at[k]);
     });
   sum_block<1, N, kRows>(a.walk, sums, of_block);
-  if (!thread.works || thread.row != 0) return;
-  if (a.y == nullptr) {
-    write_channels(a.partials + block.partial(a.walk, 1, thread.channel), of_block[0]);
-    return;
+  const bool whole = a.end.y != nullptr && a.counters == nullptr;
+  if (thread.works && thread.row == 0 && !whole)
+    write_channels(a.end.partials + block.partial(a.walk, 1, thread.channel), of_block[0]);
+  if (thread.works && thread.row == 0 && whole) {
+    Pack<T, kChannels> y;
+    for (int k = 0; k < kChannels; ++k) from_float(of_block[0][k] * a.end.factor, y.at[k]);
+    store<kChannels>(static_cast<T*>(a.end.y) + block.segment * a.walk.channels + thread.channel,
+                     y);
   }
-  Pack<T, kChannels> y;
-  for (int k = 0; k < kChannels; ++k) from_float(of_block[0][k] * a.factor, y.at[k]);
-  store<kChannels>(static_cast<T*>(a.y) + block.segment * a.walk.channels + thread.channel, y);
+  if (!ends_group(a.walk, block, a.counters)) return;
+  if (a.y_is_f32)
+    end_group_sums<float>(a.end, group_of<N, kRows>(a.walk, block));
+  else
+    end_group_sums<T>(a.end, group_of<N, kRows>(a.walk, block));
 }
 
 template <class T>
 TUTTI_KERNEL(kChannelThreads)
 channel_sums_end(ChannelSumsEndArgs a) {
-  const TotalledChannel c(a.channels);
-  const float* const partials = a.partials + c.segment * a.chunks * a.channels + c.channel;
-  double totals[1];
-  total_chunks<1>(c, a.chunks, totals, [&](int chunk, double(&sums)[1]) {
-    sums[0] += load(partials + static_cast<int64_t>(chunk) * a.channels);
-  });
-  if (!c.ends) return;
-  T y;
-  from_float(static_cast<float>(totals[0]) * a.factor, y);
-  store(static_cast<T*>(a.y) + c.segment * a.channels + c.channel, y);
+  end_sum<T>(a, totalled_by_grid(a.channels));
 }
 
 template <class T, int N, bool kRows>

@@ -27,22 +27,22 @@ struct ChannelWalk {
   int32_t channels;   ///< C
 };
 
-/// channel_sums.TYPE.FORM: sums of x over each segment. With one chunk they may be written to
-/// y [segments, C] of x's type, times `factor`; otherwise y is null.
-struct ChannelSumsArgs {
-  ChannelWalk walk;
-  const void* x;
+/// channel_sums_end.TYPE: y [segments, C] of the type = factor * totals of the partial sums.
+struct ChannelSumsEndArgs {
   float* partials;  ///< [segments, chunks, C]
   void* y;
   float factor;
+  int32_t chunks, channels;
 };
 
-/// channel_sums_end.TYPE: y [segments, C] of the type = factor * totals of the partial sums.
-struct ChannelSumsEndArgs {
-  const float* partials;  ///< [segments, chunks, C]
-  void* y;
-  float factor;
-  int32_t chunks, channels;
+/// channel_sums.TYPE.FORM: sums of x over each segment. With one chunk they may be written to
+/// end.y of x's type, times the factor; otherwise this is null, or the counters are not.
+struct ChannelSumsArgs {
+  ChannelWalk walk;
+  const void* x;
+  ChannelSumsEndArgs end;
+  unsigned* counters;  ///< by segment and group; null: the end is a launch of its own
+  bool y_is_f32;       ///< with counters: y is not of x's type
 };
 
 /// channel_spread.TYPE.FORM: y [N, C, positions] = factor * x [N, C]; a segment is a sample.

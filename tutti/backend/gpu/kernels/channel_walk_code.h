@@ -186,17 +186,19 @@ struct TotalledChannel {
   int channel, row;
   bool works, ends;
 
-  TUTTI_DEVICE explicit TotalledChannel(int channels) {
-    const unsigned groups =
-        (static_cast<unsigned>(channels) + kTotalledChannels - 1) / kTotalledChannels;
-    segment = blockIdx.x / groups;
-    channel =
-        static_cast<int>(blockIdx.x % groups * kTotalledChannels + threadIdx.x % kTotalledChannels);
-    row = static_cast<int>(threadIdx.x / kTotalledChannels);
-    works = channel < channels;
-    ends = works && row == 0;
-  }
+  /// Takes channels [first, last), or the first kTotalledChannels of them.
+  TUTTI_DEVICE TotalledChannel(int64_t of_segment, int first, int last)
+      : segment(of_segment), channel(first + static_cast<int>(threadIdx.x % kTotalledChannels)),
+        row(static_cast<int>(threadIdx.x / kTotalledChannels)), works(channel < last),
+        ends(works && row == 0) {}
 };
+
+/// Returns the channel of a thread where a grid has a block for each kTotalledChannels of them.
+TUTTI_DEVICE TotalledChannel totalled_by_grid(int channels) {
+  const unsigned groups =
+      (static_cast<unsigned>(channels) + kTotalledChannels - 1) / kTotalledChannels;
+  return {blockIdx.x / groups, static_cast<int>(blockIdx.x % groups * kTotalledChannels), channels};
+}
 
 /// Calls add(chunk, totals) for a thread's chunks and adds up the totals of the threads of a
 /// channel. All threads call it.
@@ -220,6 +222,31 @@ TUTTI_DEVICE void total_chunks(const TotalledChannel& c, int chunks, double (&to
     __syncthreads();
   }
   for (int s = 0; s < kSums; ++s) totals[s] = part[s * kChannelThreads + thread];
+}
+
+/// The blocks that registers are to suffice for in kernels that end their sums: as many as leave no
+/// number in memory.
+template <int N, bool kRows>
+constexpr int kSumBlocks = N == 1  ? 5
+                           : kRows ? 4
+                                   : 3;
+
+/// The channels of a block's group.
+struct ChannelGroup {
+  int64_t segment;
+  int first, last;
+};
+
+/// Returns whether this block, to be asked by all of its threads, ends its group, because it comes
+/// last of the group's chunks. Without counters nobody does.
+TUTTI_DEVICE bool ends_group(const ChannelWalk& w, const ChannelBlock& b, unsigned* counters) {
+  return counters != nullptr &&
+         comes_last(counters + b.segment * w.groups + b.group, static_cast<unsigned>(w.chunks));
+}
+template <int N, bool kRows>
+TUTTI_DEVICE ChannelGroup group_of(const ChannelWalk& w, const ChannelBlock& b) {
+  const int channels = kRows ? w.width * N : 1, first = b.group * channels;
+  return {b.segment, first, first + channels < w.channels ? first + channels : w.channels};
 }
 
 }  // namespace tutti::backend

@@ -28,6 +28,13 @@ TUTTI_DEVICE int64_t block_least(int64_t v) {
   return v;
 }
 
+/// Sets floats [begin, end) to 0, by all threads of a block; begin is a multiple of a pack, and so
+/// is the end.
+TUTTI_DEVICE void set_to_zero(float* v, int64_t begin, int64_t end) {
+  for (int64_t i = begin + kPack * threadIdx.x; i < end; i += kStep)
+    store<kPack>(v + i, Pack<float, kPack>{});
+}
+
 TUTTI_KERNEL(kGradientThreads) gradient_look(GradientLookArgs a) {
   const int64_t begin = blockIdx.x * kGradientRun, end = begin + kGradientRun;
   int64_t first = kNone;
@@ -38,28 +45,31 @@ TUTTI_KERNEL(kGradientThreads) gradient_look(GradientLookArgs a) {
   }
   first = block_least(first);
   if (threadIdx.x == 0) store(a.firsts + blockIdx.x, first);
-}
-
-TUTTI_KERNEL(kGradientThreads) gradient_judge(GradientJudgeArgs a) {
-  int64_t first = kNone;
-  for (int64_t i = threadIdx.x; i < a.runs; i += kGradientThreads) {
+  if (!comes_last(a.findings->counter, gridDim.x)) return;
+  first = kNone;
+  for (int64_t i = threadIdx.x; i < gridDim.x; i += kGradientThreads) {
     const int64_t here = load(a.firsts + i);
     if (here < first) first = here;
   }
   first = block_least(first);
-  if (threadIdx.x != 0) return;
-  store(&a.findings->first, first == kNone ? int64_t{-1} : first);
-  if (first != kNone) store(&a.findings->any, int64_t{1});
+  if (threadIdx.x == 0) {
+    store(&a.findings->first, first == kNone ? int64_t{-1} : first);
+    if (first != kNone) store(&a.findings->any, int64_t{1});
+  }
+  for (int i = 0; i < a.count; ++i)
+    if (i == static_cast<int>(threadIdx.x)) store(a.findings->brought + i, load(a.numbers[i]));
+  if (a.scalars == nullptr) return;
+  __syncthreads();
+  if (load(&a.findings->any) == 0) return;
+  set_to_zero(a.gradients, 0, a.floats);
+  set_to_zero(a.scalars, 0, a.scalar_floats);
 }
 
 TUTTI_KERNEL(kGradientThreads) gradient_stop(GradientStopArgs a) {
   if (load(&a.findings->any) == 0) return;
   const int64_t begin = blockIdx.x * kGradientRun, end = begin + kGradientRun;
-  for (int64_t i = begin + kPack * threadIdx.x; i < end && i < a.floats; i += kStep)
-    store<kPack>(a.gradients + i, Pack<float, kPack>{});
-  if (blockIdx.x != 0) return;
-  for (int64_t i = threadIdx.x; i < a.scalar_floats; i += kGradientThreads)
-    store(a.scalars + i, 0.0f);
+  set_to_zero(a.gradients, begin, end < a.floats ? end : a.floats);
+  if (blockIdx.x == 0) set_to_zero(a.scalars, 0, a.scalar_floats);
 }
 
 TUTTI_KERNEL(kGradientThreads) gradient_add(GradientAddArgs a) {
@@ -78,7 +88,6 @@ std::span<const device::DeviceFunction> gradients_functions() {
   constexpr unsigned kThreads = kGradientThreads;
   static const device::DeviceFunction list[] = {
       device_function<gradient_look>("gradient_look", kThreads),
-      device_function<gradient_judge>("gradient_judge", kThreads),
       device_function<gradient_stop>("gradient_stop", kThreads, true),
       device_function<gradient_add>("gradient_add", kThreads, true),
   };

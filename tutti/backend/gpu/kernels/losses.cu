@@ -1,5 +1,6 @@
 // Losses and their gradients. A loss is a sum of doubles: each thread adds up its own elements, a
-// block its threads, and a second launch the blocks, all in an order that shapes alone determine.
+// block its threads, and the block that comes last the blocks, all in an order that shapes alone
+// determine.
 
 #include "tutti/backend/gpu/kernels/losses.h"
 
@@ -23,6 +24,21 @@ TUTTI_DEVICE double block_sum(double v) {
   if (threadIdx.x == 0)
     for (int i = 0; i < kWarps; ++i) sum += of_warp[i];
   return sum;
+}
+
+/// Returns the sum of all blocks' parts, on thread 0 alone, for a block of threads that comes last.
+TUTTI_DEVICE double sum_of_parts(const double* parts) {
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < gridDim.x; i += kLossThreads) sum += load(parts + i);
+  return block_sum(sum);
+}
+
+/// Ends a loss, of which thread 0 of each block has a part.
+TUTTI_DEVICE void end_loss(const LossTotal& end, double part) {
+  if (threadIdx.x == 0) store(end.parts + blockIdx.x, part);
+  if (!comes_last(end.counter, gridDim.x)) return;
+  const double sum = sum_of_parts(end.parts);
+  if (threadIdx.x == 0) store(end.total, static_cast<float>(end.scale * sum / end.divisor));
 }
 
 TUTTI_DEVICE float loss_of(PairLoss kind, float delta, float pos_weight, float x, float t) {
@@ -51,8 +67,7 @@ pair_loss(PairLossArgs a) {
                    to_float(load(static_cast<const X*>(a.x) + place.in[0])),
                    to_float(load(static_cast<const T*>(a.t) + place.in[1])));
   }
-  sum = block_sum(sum);
-  if (threadIdx.x == 0) store(a.parts + blockIdx.x, sum);
+  end_loss(a.total, block_sum(sum));
 }
 
 /// Returns the derivative by x.
@@ -94,30 +109,7 @@ TUTTI_KERNEL(kLossThreads) label_weights(LabelWeightArgs a) {
   double sum = 0;
   for (int64_t i = begin + threadIdx.x; i < end && i < a.count; i += kLossThreads)
     sum += load(a.weights + clamped(load(a.labels + i), a.classes));
-  sum = block_sum(sum);
-  if (threadIdx.x == 0) store(a.parts + blockIdx.x, sum);
-}
-
-/// Returns the sum of all parts, on thread 0 alone. The grid is one block.
-TUTTI_DEVICE double sum_of_parts(const double* parts, int64_t count) {
-  double sum = 0;
-  for (int64_t i = threadIdx.x; i < count; i += kLossThreads) sum += load(parts + i);
-  return block_sum(sum);
-}
-
-TUTTI_KERNEL(kLossThreads) loss_total(LossTotalArgs a) {
-  const double sum = sum_of_parts(a.parts, a.count);
-  if (threadIdx.x == 0) store(a.total, static_cast<float>(a.scale * sum / a.divisor));
-}
-
-TUTTI_KERNEL(kLossThreads) softmax_total(SoftmaxTotalArgs a) {
-  const double sum = sum_of_parts(a.parts, a.count);
-  __syncthreads();  // the block's memory is free again
-  const double counted = sum_of_parts(a.parts + a.count, a.count);
-  if (threadIdx.x != 0) return;
-  const double divisor = a.given ? load(a.given) : counted;
-  store(a.loss, static_cast<float>(a.scale * sum / divisor));
-  store(a.divisor, static_cast<float>(divisor));
+  end_loss(a.total, block_sum(sum));
 }
 
 /// The row of kLanes threads side by side: one thread, or a warp, whose lanes share the classes.
@@ -221,9 +213,18 @@ softmax_loss(SoftmaxLossArgs a) {
   loss = block_sum(loss);
   __syncthreads();  // the block's memory is free again
   divisor = block_sum(divisor);
+  if (threadIdx.x == 0) {
+    store(a.parts + blockIdx.x, loss);
+    store(a.parts + gridDim.x + blockIdx.x, divisor);
+  }
+  if (!comes_last(a.counter, gridDim.x)) return;
+  loss = sum_of_parts(a.parts);
+  __syncthreads();  // the block's memory is free again
+  divisor = sum_of_parts(a.parts + gridDim.x);
   if (threadIdx.x != 0) return;
-  store(a.parts + blockIdx.x, loss);
-  store(a.parts + gridDim.x + blockIdx.x, divisor);
+  if (a.given != nullptr) divisor = load(a.given);
+  store(a.loss, static_cast<float>(a.scale * loss / divisor));
+  store(a.divisor, static_cast<float>(divisor));
 }
 
 template <class X, int kLanes>
@@ -271,8 +272,6 @@ std::span<const device::DeviceFunction> losses_functions() {
       device_function<pair_loss_grad<bf16, float>>("pair_loss_grad.bf16.f32", kThreads, true),
       device_function<pair_loss_grad<bf16, bf16>>("pair_loss_grad.bf16.bf16", kThreads, true),
       device_function<label_weights>("label_weights", kThreads),
-      device_function<loss_total>("loss_total", kThreads),
-      device_function<softmax_total>("softmax_total", kThreads),
       // by type and threads of a row
       device_function<softmax_loss<float, 1>>("softmax_loss.f32.1", kThreads),
       device_function<softmax_loss<float, 32>>("softmax_loss.f32.32", kThreads),

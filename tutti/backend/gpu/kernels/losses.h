@@ -1,6 +1,6 @@
 #pragma once
-// Arguments of the losses and their gradients. Blocks write partial sums, which a second launch
-// adds up.
+// Arguments of the losses and their gradients. Blocks write partial sums, which the block that
+// comes last adds up.
 
 #include <cstdint>
 
@@ -16,10 +16,18 @@ constexpr int64_t kLossRun = kLossThreads * 16;
 /// N(0, 1).
 enum class PairLoss : int32_t { mse, mae, huber, bce_with_logits, gaussian_kl };
 
+/// The end of a loss: writes scale * the sum of parts / divisor.
+struct LossTotal {
+  double* parts;      ///< by block
+  unsigned* counter;  ///< counts the blocks
+  float* total;
+  double scale, divisor;
+};
+
 /// The losses of two operands of one shape.
 struct PairLossArgs {
   const void *x, *t;
-  double* parts;  ///< by block
+  LossTotal total;
   int64_t elements;
   Loops<2> loops;  ///< in x and t
   PairLoss kind;
@@ -40,16 +48,8 @@ struct PairLossGradArgs {
 struct LabelWeightArgs {
   const int32_t* labels;
   const float* weights;  ///< [classes]
-  double* parts;         ///< by block
+  LossTotal total;
   int64_t count, classes;
-};
-
-/// Writes scale * the sum of parts / divisor.
-struct LossTotalArgs {
-  const double* parts;
-  float* total;
-  int64_t count;
-  double scale, divisor;
 };
 
 /// Logits that a block keeps at hand, where its rows have so few.
@@ -68,18 +68,14 @@ struct SoftmaxArgs {
   bool together;  ///< they are kept, and rows lie behind each other in x and dx
 };
 
+/// Writes (loss, W).
 struct SoftmaxLossArgs {
   SoftmaxArgs softmax;
-  double* parts;      ///< [2, blocks]: losses, and the numbers that they are divided by
-  bool count_labels;  ///< these numbers are ones, not the labels' weights
-};
-
-/// Ends SoftmaxLossArgs: (loss, W).
-struct SoftmaxTotalArgs {
-  const double* parts;
+  double* parts;       ///< [2, blocks]: losses, and the numbers that they are divided by
+  bool count_labels;   ///< these numbers are ones, not the labels' weights
+  unsigned* counter;   ///< counts the blocks
   const float* given;  ///< W, or null: the sum of the parts
   float *loss, *divisor;
-  int64_t count;  ///< blocks
   double scale;
 };
 

@@ -10,7 +10,6 @@
 namespace tutti::backend {
 namespace {
 
-constexpr int kProductThreads = 256;
 constexpr int kProductRun = 128;  // products that are added up in float; sums of those are double
 
 TUTTI_DEVICE int64_t product_thread() {
@@ -195,22 +194,47 @@ TUTTI_DEVICE double sum_over_rows(const ProductArgs& a, const Tap& t, int row, i
   return total;
 }
 
-/// Writes w, or parts of its sums.
+/// The part of a thread in the sums for w.
+struct WeightThread {
+  int group, blocks;   ///< which elements the block has, and how many blocks have them
+  int element, slice;  ///< the element, in the order of tap_of()
+  bool works, ends;    ///< there is such a slice; it adds up the element's slices in the last block
+
+  TUTTI_DEVICE explicit WeightThread(const ProductArgs& a) {
+    const int thread = static_cast<int>(threadIdx.x), together = kProductThreads / a.span;
+    const int groups = (a.weights + a.span - 1) / a.span, block = static_cast<int>(blockIdx.x);
+    group = block % groups;
+    blocks = (a.slices + together - 1) / together;
+    element = group * a.span + thread % a.span;
+    slice = block / groups * together + thread / a.span;
+    const bool there = thread < together * a.span && element < a.weights;
+    works = there && slice < a.slices;
+    ends = there && thread < a.span;
+  }
+};
+
+/// Writes w.
 template <class X, class Y>
 TUTTI_KERNEL(kProductThreads)
 product_weights(ProductArgs a) {
-  const int64_t i = product_thread();
-  if (i >= a.elements) return;
-  const auto number = static_cast<unsigned>(i), weights = static_cast<unsigned>(a.weights);
-  const int slice = static_cast<int>(number / weights);
-  const Tap t = tap_of(a, static_cast<int>(number % weights));
-  const int first = slice * a.rows_of_slice, left = a.rows - first;
-  const double sum =
-      sum_over_rows<X, Y>(a, t, first, first + (left < a.rows_of_slice ? left : a.rows_of_slice));
-  if (a.parts)
-    store(a.parts + static_cast<int64_t>(slice) * a.weights + t.place, sum);
-  else
-    store(a.w + t.place, static_cast<float>(sum));
+  const WeightThread thread(a);
+  const Tap t = tap_of(a, thread.element);
+  if (thread.works) {
+    const int first = thread.slice * a.rows_of_slice, left = a.rows - first;
+    const double sum =
+        sum_over_rows<X, Y>(a, t, first, first + (left < a.rows_of_slice ? left : a.rows_of_slice));
+    if (a.slices == 1)
+      store(a.w + t.place, static_cast<float>(sum));
+    else
+      store(a.parts + static_cast<int64_t>(thread.slice) * a.weights + t.place, sum);
+  }
+  if (a.slices == 1 ||
+      !comes_last(a.counters + thread.group, static_cast<unsigned>(thread.blocks)) || !thread.ends)
+    return;
+  double total = 0;
+  for (int s = 0; s < a.slices; ++s)
+    total += load(a.parts + static_cast<int64_t>(s) * a.weights + t.place);
+  store(a.w + t.place, static_cast<float>(total));
 }
 
 /// Ends elements [i * kCount, (i + 1) * kCount) of y, which are channels of one row.
@@ -238,14 +262,6 @@ product_end(ProductEndArgs a) {
     end_elements<Y, 1>(a, i);
 }
 
-TUTTI_KERNEL(kProductThreads) part_sums(PartSumArgs a) {
-  const int64_t i = product_thread();
-  if (i >= a.count) return;
-  double total = 0;
-  for (int64_t s = 0; s < a.slices; ++s) total += load(a.parts + s * a.count + i);
-  store(a.sums + i, static_cast<float>(total));
-}
-
 }  // namespace
 
 std::span<const device::DeviceFunction> products_functions() {
@@ -259,13 +275,12 @@ std::span<const device::DeviceFunction> products_functions() {
       device_function<product_data<float, bf16>>("product_data.f32.bf16", kThreads, true),
       device_function<product_data<bf16, float>>("product_data.bf16.f32", kThreads, true),
       device_function<product_data<bf16, bf16>>("product_data.bf16.bf16", kThreads, true),
-      device_function<product_weights<float, float>>("product_weights.f32.f32", kThreads, true),
-      device_function<product_weights<float, bf16>>("product_weights.f32.bf16", kThreads, true),
-      device_function<product_weights<bf16, float>>("product_weights.bf16.f32", kThreads, true),
-      device_function<product_weights<bf16, bf16>>("product_weights.bf16.bf16", kThreads, true),
+      device_function<product_weights<float, float>>("product_weights.f32.f32", kThreads),
+      device_function<product_weights<float, bf16>>("product_weights.f32.bf16", kThreads),
+      device_function<product_weights<bf16, float>>("product_weights.bf16.f32", kThreads),
+      device_function<product_weights<bf16, bf16>>("product_weights.bf16.bf16", kThreads),
       device_function<product_end<float>>("product_end.f32", kThreads, true),
       device_function<product_end<bf16>>("product_end.bf16", kThreads, true),
-      device_function<part_sums>("part_sums", kThreads, true),
   };
   return list;
 }

@@ -8,6 +8,8 @@
 
 namespace tutti::backend {
 
+constexpr int kProductThreads = 256;  ///< threads of a block of all these kernels
+
 /// The activation that a convolution ends in.
 enum class ProductEnd : int32_t { none, relu, leaky_relu, sigmoid, tanh };
 
@@ -19,7 +21,7 @@ struct ProductArgs {
   float* w;
   const float* bias;             ///< by channel of the result, or null
   double* parts;                 ///< for w made in slices: [slices, elements of w]
-  int64_t elements;              ///< elements of the result, or of all slices of w
+  int64_t elements;              ///< elements of the result
   FastDivisor positions;         ///< positions of the result, if that is x or y
   int64_t x_step[5], y_step[5];  ///< distance of neighbours by dimension, in elements
   int32_t groups, inputs, outputs;
@@ -27,6 +29,11 @@ struct ProductArgs {
   int32_t weights;  ///< elements of w
   /// Sums for w are over rows: last dimensions of y. A slice has so many, the last one fewer.
   int32_t rows, rows_of_slice;
+  int32_t slices;
+  /// Blocks for w have so many of its elements, of several slices where there is room; neighbours
+  /// have neighbouring elements. Of those with the same elements the last one adds up their slices.
+  int32_t span;
+  unsigned* counters;  ///< for w made in slices: by elements of a block
   ProductEnd end;
   float slope;  ///< the slope of leaky_relu
 };
@@ -41,13 +48,6 @@ struct ProductEndArgs {
   ProductEnd end;
   float slope;
   bool packs;  ///< channels are a multiple of a pack's, and y lies at a multiple of 16
-};
-
-/// Adds up parts [slices, count] in their order.
-struct PartSumArgs {
-  const double* parts;
-  float* sums;  ///< [count]
-  int64_t slices, count;
 };
 
 }  // namespace tutti::backend

@@ -146,21 +146,22 @@ update(UpdateArgs<Rule> a) {
   const UpdateStretch& s = stretch_of(a.stretches.at, a.stretches.count, blockIdx.x);
   const int64_t first =
       static_cast<int64_t>(blockIdx.x - s.first_block) * kUpdateBlock + threadIdx.x;
+  const UpdateOperands& all = a.stretches.first;
   const Step step(a.rule, load(a.rate), load(a.scale), s.parameter);
   Element e[kEach];
   for (int k = 0; k < kEach; ++k) {
     const int64_t i = first + k * kUpdateThreads;
     if (i >= s.count) continue;
-    e[k] = {load(s.w + i), Rule::kReadsGradient ? load(s.g + i) : 0, s.s1 ? load(s.s1 + i) : 0,
-            s.s2 ? load(s.s2 + i) : 0};
+    e[k] = {load(all.w + s.w + i), Rule::kReadsGradient ? load(all.g + s.g + i) : 0,
+            all.s1 ? load(all.s1 + s.s + i) : 0, all.s2 ? load(all.s2 + s.s + i) : 0};
   }
   for (int k = 0; k < kEach; ++k) {
     const int64_t i = first + k * kUpdateThreads;
     if (i >= s.count) continue;
     step(e[k]);
-    if (Rule::kWritesWeight) store(s.w + i, e[k].w);
-    if (Rule::kWritesStates && s.s1) store(s.s1 + i, e[k].s1);
-    if (Rule::kWritesStates && s.s2) store(s.s2 + i, e[k].s2);
+    if (Rule::kWritesWeight) store(all.w + s.w + i, e[k].w);
+    if (Rule::kWritesStates && all.s1) store(all.s1 + s.s + i, e[k].s1);
+    if (Rule::kWritesStates && all.s2) store(all.s2 + s.s + i, e[k].s2);
   }
 }
 

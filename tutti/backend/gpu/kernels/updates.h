@@ -12,21 +12,26 @@ constexpr int kUpdateThreads = 256;
 constexpr int kUpdateBlock = 1024;  ///< elements that a block of threads updates: kSumBlock
 constexpr int kSquareLanes = 16;    ///< threads that share a sum of squares
 
-/// Elements of one parameter, side by side with those of its gradient and states; null: none.
+/// Elements of one parameter, side by side with those of its gradient and states.
 struct UpdateStretch {
-  float* w;
-  const float* g;
-  float* s1;
-  float* s2;
-  int64_t count;
+  int32_t w, g, s;  ///< where they begin, in elements from the first stretch's
+  uint32_t count;
   uint32_t first_block;  ///< in the launch, of kUpdateBlock elements
   uint32_t parameter;    ///< among all of the op's
 };
 
-constexpr uint32_t kMostStretches = 80;
+/// A parameter, its gradient and its states; null: there is none.
+struct UpdateOperands {
+  float* w;
+  const float* g;
+  float *s1, *s2;
+};
+
+constexpr uint32_t kMostStretches = 160;
 
 /// The stretches of one launch, which has one block of threads for each of their blocks.
 struct UpdateStretches {
+  UpdateOperands first;  ///< those of the first stretch
   uint32_t count;
   UpdateStretch at[kMostStretches];
 };
@@ -78,6 +83,8 @@ struct UpdateArgs {
   UpdateStretches stretches;
 };
 
+constexpr uint32_t kMostSquareStretches = 80;
+
 /// Blocks of kSumBlock elements of one parameter, the last may be short.
 struct SquareStretch {
   const float* x[2];    ///< by column of the sums
@@ -91,7 +98,7 @@ struct SquareStretch {
 struct SquaresArgs {
   int64_t blocks;  ///< in the launch
   uint32_t count, columns;
-  SquareStretch at[kMostStretches];
+  SquareStretch at[kMostSquareStretches];
 };
 
 /// Elements of one parameter whose moments are updated, and the sums of its blocks.

@@ -159,16 +159,21 @@ class Trial {
     const TensorDesc &made = candidate.out[0], &wanted = own_.out[0];
     const bool moves = !same_memory(made, wanted);
     const device::Memory out(device_, made.bytes()), moved(device_, moves ? wanted.bytes() : 0),
-        workspace(device_, kernel.workspace_bytes());
+        workspace(device_, kernel.workspace_bytes()), numbers(device_, kernel.number_bytes());
     const EndOfWork end(device_, *stream_);
     for (const device::Memory* const memory : {&out, &workspace})
       if (memory->bytes() > 0) stream_->fill(memory->data(), std::byte{0xFF}, memory->bytes());
+    std::vector<std::byte> written(numbers.bytes());
+    kernel.write_numbers({}, written.data());
+    if (!written.empty())
+      mirrors_.to_device(numbers.data(), written.data(), written.size(), *stream_);
     void* const outputs[] = {out.data()};
     failure = failure_of([&] {
       kernel.run({.in = in.data(),
                   .out = outputs,
                   .workspace = workspace.data(),
-                  .stream = stream_.get()});
+                  .stream = stream_.get(),
+                  .numbers = numbers.data()});
     });
     if (!failure.empty()) return {};
     if (moves) move_all(device_, made, wanted).run(*stream_, out.data(), moved.data());

@@ -58,36 +58,54 @@ class NormKernel : public Kernel {
   const DeviceFunction* pass_;
 };
 
+/// A kernel that sums by channel.
+class NormSumsKernel : public NormKernel {
+ public:
+  size_t workspace_bytes() const override { return way_.partial_bytes(2); }
+  size_t number_bytes() const override { return way_.counters.bytes(); }
+  void write_numbers(const StepInfo&, std::byte* to) const override { way_.counters.write(to); }
+
+ protected:
+  NormSumsKernel(const TensorDesc& y, const std::string& function, std::string_view end,
+                 const device::Device& device)
+      : NormKernel(y, function, device), end_(&device::function_named(device, end)) {}
+  /// Puts the sums' launch and, where the last blocks do not end them, the end's.
+  template <class Args>
+  void pass_and_end(const KernelArgs& args, Args sums) const {
+    sums.end.partials = static_cast<float*>(args.workspace);
+    sums.end.chunks = way_.walk.chunks;
+    sums.end.channels = way_.walk.channels;
+    sums.counters = way_.counters.in(args);
+    pass(args, sums);
+    if (!sums.counters) device::launch(*args.stream, *end_, way_.ends, sums.end);
+  }
+
+ private:
+  const DeviceFunction* end_;
+};
+
 /// Statistics, or the moments of this rank's part where there are none.
-class NormMomentsKernel final : public NormKernel {
+class NormMomentsKernel final : public NormSumsKernel {
  public:
   NormMomentsKernel(const TensorDesc& y, std::optional<ops::NormStatistics> statistics,
                     const device::Device& device)
-      : NormKernel(y, "norm_moments", device), statistics_(statistics),
-        ends_(&device::function_named(device, "norm_moments_end")) {}
-  size_t workspace_bytes() const override { return way_.partial_bytes(2); }
+      : NormSumsKernel(y, "norm_moments", "norm_moments_end", device), statistics_(statistics) {}
   void run(const KernelArgs& args) override {
-    auto* const partials = static_cast<float*>(args.workspace);
-    pass(args, NormMomentsArgs{.walk = way_.walk, .y = args.in[0], .partials = partials});
-    NormMomentsEndArgs ends{.partials = partials,
-                            .to = {},
-                            .runs = way_.walk.runs,
-                            .per_block = way_.walk.per_block,
-                            .of_run = way_.of_run,
-                            .chunks = way_.walk.chunks,
-                            .channels = way_.walk.channels};
+    NormMomentsArgs sums{.walk = way_.walk, .y = args.in[0], .end = {}, .counters = nullptr};
+    sums.end.runs = way_.walk.runs;
+    sums.end.per_block = way_.walk.per_block;
+    sums.end.of_run = way_.of_run;
     if (statistics_) {
-      ends.to = statistics_out(args, 1, *statistics_);
+      sums.end.to = statistics_out(args, 1, *statistics_);
     } else {
-      ends.to.mean = static_cast<float*>(args.out[0]);
-      ends.to.inv_std = static_cast<float*>(args.out[1]);
+      sums.end.to.mean = static_cast<float*>(args.out[0]);
+      sums.end.to.inv_std = static_cast<float*>(args.out[1]);
     }
-    device::launch(*args.stream, *ends_, way_.ends, ends);
+    pass_and_end(args, sums);
   }
 
  private:
   std::optional<ops::NormStatistics> statistics_;
-  const DeviceFunction* ends_;
 };
 
 class NormMergeKernel final : public Kernel {
@@ -139,39 +157,33 @@ class NormApplyKernel final : public NormKernel {
   Problem p_;
 };
 
-class NormGradSumsKernel final : public NormKernel {
+class NormGradSumsKernel final : public NormSumsKernel {
  public:
   NormGradSumsKernel(const TensorDesc& y, const ops::BatchNormGradReduce& op,
                      const device::Device& device)
-      : NormKernel(
+      : NormSumsKernel(
             y, fmt::format("norm_grad_sums{}{}", op.relu() ? ".relu" : "", op.two() ? ".two" : ""),
-            device),
-        relu_(op.relu()), two_(op.two()), epsilon_(op.epsilon()),
-        ends_(&device::function_named(device, "norm_grad_sums_end")) {}
-  size_t workspace_bytes() const override { return way_.partial_bytes(2); }
+            "norm_grad_sums_end", device),
+        relu_(op.relu()), two_(op.two()), epsilon_(op.epsilon()) {}
   void run(const KernelArgs& args) override {
-    auto* const partials = static_cast<float*>(args.workspace);
-    pass(args, NormGradSumsArgs{.walk = way_.walk,
-                                .dz = args.in[0],
-                                .y = args.in[1],
-                                .z = relu_ ? args.in[4] : nullptr,
-                                .dz2 = two_ ? args.in[relu_ ? 5 : 4] : nullptr,
-                                .mean = number_input(args, 2),
-                                .g = args.out[0],
-                                .partials = partials});
-    device::launch(*args.stream, *ends_, way_.ends,
-                   NormGradSumsEndArgs{.partials = partials,
-                                       .second = second_of(args, 3, epsilon_),
-                                       .dgamma = static_cast<float*>(args.out[1]),
-                                       .dbeta = static_cast<float*>(args.out[2]),
-                                       .chunks = way_.walk.chunks,
-                                       .channels = way_.walk.channels});
+    NormGradSumsArgs sums{.walk = way_.walk,
+                          .dz = args.in[0],
+                          .y = args.in[1],
+                          .z = relu_ ? args.in[4] : nullptr,
+                          .dz2 = two_ ? args.in[relu_ ? 5 : 4] : nullptr,
+                          .mean = number_input(args, 2),
+                          .g = args.out[0],
+                          .end = {},
+                          .counters = nullptr};
+    sums.end.second = second_of(args, 3, epsilon_);
+    sums.end.dgamma = static_cast<float*>(args.out[1]);
+    sums.end.dbeta = static_cast<float*>(args.out[2]);
+    pass_and_end(args, sums);
   }
 
  private:
   bool relu_, two_;
   std::optional<float> epsilon_;
-  const DeviceFunction* ends_;
 };
 
 class NormGradApplyKernel final : public NormKernel {

@@ -50,6 +50,16 @@ void share_runs(ChannelWalk& w, int64_t segments) {
   w.chunks = static_cast<int32_t>(quotient_up(w.runs, per_block));
 }
 
+/// Returns the counters of a way whose `share` of a row's channels is a block's.
+BlockCounters counters_of(const ChannelWalk& w, int64_t segments, int64_t share) {
+  constexpr int64_t kMostCounters = 64;  // they travel with each pass
+  constexpr int64_t kMostLoads = 64;     // that follow each other in a thread, of each sum
+  const int64_t rows = kChannelThreads / kTotalledChannels,
+                loads = quotient_up(share, kTotalledChannels) * quotient_up(w.chunks, rows);
+  const int64_t groups = w.groups * segments;
+  return BlockCounters(groups <= kMostCounters && loads <= kMostLoads ? groups : 0);
+}
+
 /// The sums over a batch or over samples, times a factor. `y` and `x` may have different types
 /// where the sums are over a batch.
 class ChannelSumsKernel final : public Kernel {
@@ -67,7 +77,9 @@ class ChannelSumsKernel final : public Kernel {
         sums_(&device::function_named(device, "channel_sums" + way_.form)),
         ends_(&device::function_named(device, fmt::format("channel_sums_end.{}", name_of(p.y)))) {}
 
-  size_t workspace_bytes() const override { return in_one() ? 0 : way_.partial_bytes(1); }
+  size_t workspace_bytes() const override { return is_whole() ? 0 : way_.partial_bytes(1); }
+  size_t number_bytes() const override { return counters().bytes(); }
+  void write_numbers(const StepInfo&, std::byte* to) const override { counters().write(to); }
 
   void run(const KernelArgs& args) override {
     auto* y = static_cast<std::byte*>(args.out[0]);
@@ -75,31 +87,28 @@ class ChannelSumsKernel final : public Kernel {
     y += p_.first * static_cast<int64_t>(size_of(p_.y));
     ChannelSumsArgs sums{.walk = way_.walk,
                          .x = args.in[0],
-                         .partials = static_cast<float*>(args.workspace),
-                         .y = nullptr,
-                         .factor = p_.factor};
-    if (in_one()) {
-      if (p_.y == p_.x.dtype)
-        sums.y = y;
-      else
-        sums.partials = reinterpret_cast<float*>(y);
-    }
+                         .end = {.partials = static_cast<float*>(args.workspace),
+                                 .y = y,
+                                 .factor = p_.factor,
+                                 .chunks = way_.walk.chunks,
+                                 .channels = way_.walk.channels},
+                         .counters = counters().in(args),
+                         .y_is_f32 = p_.y == DType::f32};
+    const bool in_one = is_whole() || sums.counters != nullptr;
+    if (is_whole() && p_.y != p_.x.dtype) sums.end.partials = reinterpret_cast<float*>(y);
+    if (!in_one || (is_whole() && p_.y != p_.x.dtype)) sums.end.y = nullptr;
     device::launch(*args.stream, *sums_, way_.grid, sums);
-    if (in_one()) return;
-    const ChannelSumsEndArgs ends{.partials = sums.partials,
-                                  .y = y,
-                                  .factor = p_.factor,
-                                  .chunks = way_.walk.chunks,
-                                  .channels = way_.walk.channels};
-    device::launch(*args.stream, *ends_, way_.ends, ends);
+    sums.end.y = y;
+    if (!in_one) device::launch(*args.stream, *ends_, way_.ends, sums.end);
   }
 
  private:
-  /// Returns whether one kernel writes y itself.
-  bool in_one() const {
+  /// Returns whether a block's sums are those of y.
+  bool is_whole() const {
     return way_.walk.chunks == 1 && p_.first % 4 == 0 &&  // packs
            (p_.y == p_.x.dtype || (p_.y == DType::f32 && p_.factor == 1));
   }
+  BlockCounters counters() const { return is_whole() ? BlockCounters() : way_.counters; }
 
   Problem p_;
   ChannelWay way_;
@@ -227,6 +236,7 @@ ChannelWay channel_way(const TensorDesc& x, SumsOver over) {
   };
   way.grid = blocks(int64_t{w.groups} * w.chunks * way.segments);
   way.ends = blocks(quotient_up(w.channels, kTotalledChannels) * way.segments);
+  way.counters = counters_of(w, way.segments, planes ? 1 : w.width * pack);
   return way;
 }
 

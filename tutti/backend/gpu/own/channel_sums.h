@@ -5,6 +5,7 @@
 
 #include "tutti/backend/backend.h"
 #include "tutti/backend/gpu/kernels/channel_sums.h"
+#include "tutti/backend/gpu/own/block_counters.h"
 #include "tutti/device/device.h"
 
 namespace tutti::backend {
@@ -21,6 +22,9 @@ struct ChannelWay {
   std::string form;   ///< ends the names of functions: ".bf16.rows8"
   device::Dim3 grid;  ///< the grid of kernels that take the walk
   device::Dim3 ends;  ///< the grid of kernels that total the chunks
+  /// By segment and group, where a group's last block totals its chunks; none where that would be
+  /// too much for one block, and is a launch of its own.
+  BlockCounters counters;
 
   /// Returns the bytes of so many partial sums of each block and channel.
   size_t partial_bytes(int sums) const;

@@ -1,4 +1,4 @@
-// Ops that move elements: Reorder, Reshape, Slice, SliceGrad, Pad, Concat.
+// Ops that move elements: Reorder, Reshape, Slice, SliceGrad, MoveBox, Pad, Concat.
 
 #include <memory>
 #include <utility>
@@ -93,6 +93,22 @@ OwnCopy own_slice_grad(const KernelRequest& r, const ops::SliceGrad& op,
   return copy_into_box(r, op.ranges(), 0, device);
 }
 
+OwnCopy own_move_box(const KernelRequest& r, const ops::MoveBox& op, const device::Device& device) {
+  const TensorDesc &x = r.in[0], &y = r.out[0];
+  std::vector<BoxLoop> loops = box_over(x, y);
+  int64_t start = 0;
+  for (size_t d = 1; d < loops.size(); ++d) {
+    const ops::SliceRange &from = op.from()[d - 1], &to = op.to()[d - 1];
+    start += loops[d].from * from.start;
+    loops[d].from *= from.step;
+    loops[d].first = to.start;
+    loops[d].gap = to.step;
+    loops[d].inside = to.count();
+  }
+  return std::make_unique<BoxKernel>(std::vector{
+      BoxMove(device, {x.dtype, y.dtype}, std::move(loops), start, 0, repeated_bits(y.dtype, 0))});
+}
+
 OwnCopy own_pad(const KernelRequest& r, const ops::Pad& op, const device::Device& device) {
   std::vector<ops::SliceRange> ranges;
   for (const int64_t low : op.low()) ranges.push_back({.start = low});
@@ -134,6 +150,7 @@ void register_copies(OwnKernels& table) {
   table.add<ops::Reshape>(own_copy(own_reshape));
   table.add<ops::Slice>(own_copy(own_slice));
   table.add<ops::SliceGrad>(own_copy(own_slice_grad));
+  table.add<ops::MoveBox>(own_copy(own_move_box));
   table.add<ops::Pad>(own_copy(own_pad));
   table.add<ops::Concat>(own_copy(own_concat));
 }

@@ -1,4 +1,4 @@
-// Losses and their gradients: sums of doubles in two launches.
+// Losses and their gradients.
 
 #include "tutti/backend/gpu/kernels/losses.h"
 
@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 
+#include "tutti/backend/gpu/own/block_counters.h"
 #include "tutti/backend/gpu/own/own_kernels.h"
 #include "tutti/backend/gpu/own/strides.h"
 #include "tutti/device/launch.h"
@@ -15,26 +16,6 @@
 
 namespace tutti::backend {
 namespace {
-
-/// The second launch of a loss.
-class LossTotal {
- public:
-  /// Writes scale * sum / divisor, of so many parts.
-  LossTotal(const device::Device& device, int64_t parts, double scale, double divisor)
-      : function_(&device::function_named(device, "loss_total")), parts_(parts), scale_(scale),
-        divisor_(divisor) {}
-  size_t bytes() const { return static_cast<size_t>(parts_) * sizeof(double); }
-  void run(const KernelArgs& args) const {
-    const LossTotalArgs a{static_cast<const double*>(args.workspace),
-                          static_cast<float*>(args.out[0]), parts_, scale_, divisor_};
-    device::launch(*args.stream, *function_, {1}, a);
-  }
-
- private:
-  const device::DeviceFunction* function_;
-  int64_t parts_;
-  double scale_, divisor_;
-};
 
 /// A loss of two operands of one shape, and the numbers that it needs.
 struct PairLossProblem {
@@ -64,28 +45,32 @@ class PairLossOnDevice final : public Kernel {
       : function_(&device::function_named(
             device,
             fmt::format("pair_loss.{}.{}", name_of(r.in[0].dtype), name_of(r.in[1].dtype)))),
-        blocks_(blocks_for(r.in[0].elements(), kLossRun)),
-        total_(device, blocks_, static_cast<double>(p.scale), p.divisor) {
+        blocks_(blocks_for(r.in[0].elements(), kLossRun)) {
+    args_.total.scale = static_cast<double>(p.scale);
+    args_.total.divisor = p.divisor;
     args_.elements = r.in[0].elements();
     args_.loops = kernel_loops(loops_over<2>({r.in[0], r.in[1]}));
     args_.kind = p.kind;
     args_.delta = p.delta;
     args_.pos_weight = p.pos_weight;
   }
-  size_t workspace_bytes() const override { return total_.bytes(); }
+  size_t workspace_bytes() const override { return blocks_ * sizeof(double); }
+  size_t number_bytes() const override { return counter_.bytes(); }
+  void write_numbers(const StepInfo&, std::byte* to) const override { counter_.write(to); }
   void run(const KernelArgs& args) override {
     PairLossArgs a = args_;
     a.x = args.in[0];
     a.t = args.in[1];
-    a.parts = static_cast<double*>(args.workspace);
+    a.total.parts = static_cast<double*>(args.workspace);
+    a.total.counter = counter_.in(args);
+    a.total.total = static_cast<float*>(args.out[0]);
     device::launch(*args.stream, *function_, {blocks_}, a);
-    total_.run(args);
   }
 
  private:
   const device::DeviceFunction* function_;
   unsigned blocks_;
-  LossTotal total_;
+  BlockCounters counter_{1};
   PairLossArgs args_{};
 };
 
@@ -139,9 +124,10 @@ class ClassWeights {
   void write(std::byte* to) const {
     if (!weights_.empty()) std::memcpy(to, weights_.data(), bytes());
   }
-  /// Returns them in memory of the device; null if there are none.
-  const float* in(const KernelArgs& args) const {
-    return weights_.empty() ? nullptr : reinterpret_cast<const float*>(args.numbers);
+  /// Returns them in memory of the device, if this is where write() has written; null if there are
+  /// none.
+  const float* in(const std::byte* numbers) const {
+    return weights_.empty() ? nullptr : reinterpret_cast<const float*>(numbers);
   }
   const std::vector<float>& all() const { return weights_; }
 
@@ -187,27 +173,28 @@ class SoftmaxOnDevice final : public Kernel {
                   const device::Device& device)
       : shape_(r.in[0], r.in[1], r.in[0], a.label_smoothing), weights_(a.class_weights),
         mean_over_(a.mean_over), scale_(a.scale),
-        function_(shape_.kernel("softmax_loss", r.in[0].dtype, device)),
-        total_(&device::function_named(device, "softmax_total")) {}
-  size_t number_bytes() const override { return weights_.bytes(); }
-  void write_numbers(const StepInfo&, std::byte* to) const override { weights_.write(to); }
+        function_(shape_.kernel("softmax_loss", r.in[0].dtype, device)) {}
+  size_t number_bytes() const override { return counter_.bytes() + weights_.bytes(); }
+  void write_numbers(const StepInfo&, std::byte* to) const override {
+    counter_.write(to);
+    weights_.write(to + counter_.bytes());
+  }
   size_t workspace_bytes() const override { return 2 * shape_.blocks() * sizeof(double); }
 
   void run(const KernelArgs& args) override {
-    SoftmaxLossArgs a{shape_.args, static_cast<double*>(args.workspace),
-                      mean_over_ == ops::MeanOver::labels};
+    const bool given = mean_over_ == ops::MeanOver::given;
+    SoftmaxLossArgs a{.softmax = shape_.args,
+                      .parts = static_cast<double*>(args.workspace),
+                      .count_labels = mean_over_ == ops::MeanOver::labels,
+                      .counter = counter_.in(args),
+                      .given = given ? static_cast<const float*>(args.in[2]) : nullptr,
+                      .loss = static_cast<float*>(args.out[0]),
+                      .divisor = static_cast<float*>(args.out[1]),
+                      .scale = static_cast<double>(scale_)};
     a.softmax.x = args.in[0];
     a.softmax.labels = static_cast<const int32_t*>(args.in[1]);
-    a.softmax.weights = weights_.in(args);
+    a.softmax.weights = weights_.in(args.numbers + counter_.bytes());
     device::launch(*args.stream, *function_, {shape_.blocks()}, a);
-    const bool given = mean_over_ == ops::MeanOver::given;
-    const SoftmaxTotalArgs total{a.parts,
-                                 given ? static_cast<const float*>(args.in[2]) : nullptr,
-                                 static_cast<float*>(args.out[0]),
-                                 static_cast<float*>(args.out[1]),
-                                 shape_.blocks(),
-                                 static_cast<double>(scale_)};
-    device::launch(*args.stream, *total_, {1}, total);
   }
 
  private:
@@ -215,7 +202,8 @@ class SoftmaxOnDevice final : public Kernel {
   ClassWeights weights_;
   ops::MeanOver mean_over_;
   float scale_;
-  const device::DeviceFunction *function_, *total_;
+  BlockCounters counter_{1};
+  const device::DeviceFunction* function_;
 };
 
 class SoftmaxGradOnDevice final : public Kernel {
@@ -241,7 +229,7 @@ class SoftmaxGradOnDevice final : public Kernel {
                       .smooth_weight = smooth_weight_};
     a.softmax.x = args.in[0];
     a.softmax.labels = static_cast<const int32_t*>(args.in[1]);
-    a.softmax.weights = weights_.in(args);
+    a.softmax.weights = weights_.in(args.numbers);
     device::launch(*args.stream, *function_, {shape_.blocks()}, a);
   }
 
@@ -259,16 +247,24 @@ class LabelWeightsOnDevice final : public Kernel {
                        const device::Device& device)
       : count_(r.in[0].elements()), weights_(op.weights()),
         function_(&device::function_named(device, "label_weights")),
-        blocks_(blocks_for(count_, kLossRun)), total_(device, blocks_, 1, 1) {}
-  size_t number_bytes() const override { return weights_.bytes(); }
-  void write_numbers(const StepInfo&, std::byte* to) const override { weights_.write(to); }
-  size_t workspace_bytes() const override { return total_.bytes(); }
+        blocks_(blocks_for(count_, kLossRun)) {}
+  size_t number_bytes() const override { return counter_.bytes() + weights_.bytes(); }
+  void write_numbers(const StepInfo&, std::byte* to) const override {
+    counter_.write(to);
+    weights_.write(to + counter_.bytes());
+  }
+  size_t workspace_bytes() const override { return blocks_ * sizeof(double); }
   void run(const KernelArgs& args) override {
-    const LabelWeightArgs a{static_cast<const int32_t*>(args.in[0]), weights_.in(args),
-                            static_cast<double*>(args.workspace), count_,
-                            std::ssize(weights_.all())};
+    const LabelWeightArgs a{.labels = static_cast<const int32_t*>(args.in[0]),
+                            .weights = weights_.in(args.numbers + counter_.bytes()),
+                            .total = {.parts = static_cast<double*>(args.workspace),
+                                      .counter = counter_.in(args),
+                                      .total = static_cast<float*>(args.out[0]),
+                                      .scale = 1,
+                                      .divisor = 1},
+                            .count = count_,
+                            .classes = std::ssize(weights_.all())};
     device::launch(*args.stream, *function_, {blocks_}, a);
-    total_.run(args);
   }
 
  private:
@@ -276,7 +272,7 @@ class LabelWeightsOnDevice final : public Kernel {
   ClassWeights weights_;
   const device::DeviceFunction* function_;
   unsigned blocks_;
-  LossTotal total_;
+  BlockCounters counter_{1};
 };
 
 KernelCandidate own_label_weights(const KernelRequest& r, const ops::LabelWeights& op,

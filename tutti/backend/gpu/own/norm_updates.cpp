@@ -135,7 +135,7 @@ class SquaresKernel final : public Kernel {
           last - first,
           a.blocks};
       a.blocks += sum_blocks(last - first);
-      if (a.count == kMostStretches) launch_squares(*args.stream, function_, a);
+      if (a.count == kMostSquareStretches) launch_squares(*args.stream, function_, a);
     }
     launch_squares(*args.stream, function_, a);
   }

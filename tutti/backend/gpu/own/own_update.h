@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -50,6 +51,23 @@ inline const float* scalar_input(const KernelArgs& args, size_t i) {
 
 inline float as_float(double x) { return static_cast<float>(x); }
 
+/// Returns how many elements `at` lies behind `from`, modulo 2^32; 0 for two null pointers.
+inline int32_t distance(const float* from, const float* at) {
+  return static_cast<int32_t>(
+      static_cast<int64_t>(reinterpret_cast<uintptr_t>(at) - reinterpret_cast<uintptr_t>(from)) /
+      int64_t{sizeof(float)});
+}
+
+/// Whether a stretch of these operands can be in the launch: each of them lies at a distance of 32
+/// bits from the first stretch's, and both states at the same.
+inline bool is_near(const UpdateStretches& list, const UpdateOperands& at) {
+  const UpdateOperands& first = list.first;
+  return list.count == 0 ||
+         (first.w + distance(first.w, at.w) == at.w && first.g + distance(first.g, at.g) == at.g &&
+          first.s1 + distance(first.s1, at.s1) == at.s1 &&
+          (!first.s2 || first.s2 + distance(first.s1, at.s1) == at.s2));
+}
+
 /// An update by a rule, of kMostStretches parameters a launch.
 template <class Rule>
 class OwnUpdate : public Kernel {
@@ -75,10 +93,16 @@ class OwnUpdate : public Kernel {
         float* const operand = parameters_.operand(args, p, i);
         return operand ? operand + begin : nullptr;
       };
-      list.at[list.count++] = {
-          at(0), at(1), at(2), at(3), last - first, blocks, static_cast<uint32_t>(p)};
+      const UpdateOperands operands{at(0), at(1), at(2), at(3)};
+      if (list.count == kMostStretches || !is_near(list, operands)) launch();
+      if (list.count == 0) list.first = operands;
+      list.at[list.count++] = {.w = distance(list.first.w, operands.w),
+                               .g = distance(list.first.g, operands.g),
+                               .s = distance(list.first.s1, operands.s1),
+                               .count = static_cast<uint32_t>(last - first),
+                               .first_block = blocks,
+                               .parameter = static_cast<uint32_t>(p)};
       blocks += static_cast<uint32_t>(sum_blocks(last - first));
-      if (list.count == kMostStretches) launch();
     }
     launch();
   }
@@ -94,6 +118,8 @@ inline KernelCandidate update_candidate(const KernelRequest& r, const ops::Updat
   const auto leading = static_cast<size_t>(op.leading()), arity = static_cast<size_t>(op.arity());
   for (size_t i = leading; i < r.in.size(); ++i) {
     const TensorDesc& w = r.in[i - (i - leading) % arity];
+    if (w.layout.storage_elements(w.shape) > std::numeric_limits<uint32_t>::max())
+      c.refusal = fmt::format("a parameter is {}, too many elements for one", w.to_string());
     if (!(r.in[i] == w))
       c.refusal = fmt::format("a parameter is {} and its gradient or state {}", w.to_string(),
                               r.in[i].to_string());

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "tutti/backend/gpu/kernels/products.h"
+#include "tutti/backend/gpu/own/block_counters.h"
 #include "tutti/backend/gpu/own/own_kernels.h"
 #include "tutti/backend/gpu/own/product_end.h"
 #include "tutti/backend/gpu/own/strides.h"
@@ -45,6 +46,7 @@ class ProductOnDevice final : public Kernel {
     };
     const auto set_result = [&](const TensorDesc& result) {
       args_.elements = result.elements();
+      blocks_ = blocks_for(args_.elements, kProductThreads);
       args_.positions = divisor(result.shape.elements_from(2));
     };
     switch (makes_) {
@@ -58,15 +60,18 @@ class ProductOnDevice final : public Kernel {
         break;
       case ProductMakes::w:
         main_ = kernel("product_weights");
-        sums_ = &device::function_named(device, "part_sums");
         cut_into_slices();
         break;
     }
   }
 
   size_t workspace_bytes() const override {
-    return slices_ > 1 ? static_cast<size_t>(slices_ * args_.weights) * sizeof(double) : 0;
+    return args_.slices > 1 ? static_cast<size_t>(args_.slices) *
+                                  static_cast<size_t>(args_.weights) * sizeof(double)
+                            : 0;
   }
+  size_t number_bytes() const override { return counters_.bytes(); }
+  void write_numbers(const StepInfo&, std::byte* to) const override { counters_.write(to); }
 
   void run(const KernelArgs& args) override {
     ProductArgs a = args_;
@@ -74,11 +79,9 @@ class ProductOnDevice final : public Kernel {
     a.y = makes_ == ProductMakes::y ? args.out[0] : args.in[makes_ == ProductMakes::x ? 0 : 1];
     a.w = static_cast<float*>(makes_ == ProductMakes::w ? args.out[0] : args.in[1]);
     if (bias_) a.bias = static_cast<const float*>(args.in[2]);
-    if (slices_ > 1) a.parts = static_cast<double*>(args.workspace);
-    device::launch(*args.stream, *main_, {blocks_for(a.elements, main_->threads)}, a);
-    if (slices_ <= 1) return;
-    const PartSumArgs sums{a.parts, a.w, slices_, a.weights};
-    device::launch(*args.stream, *sums_, {blocks_for(sums.count, sums_->threads)}, sums);
+    a.parts = static_cast<double*>(args.workspace);
+    a.counters = counters_.in(args);
+    device::launch(*args.stream, *main_, {blocks_}, a);
   }
 
  private:
@@ -88,15 +91,19 @@ class ProductOnDevice final : public Kernel {
     constexpr int32_t kThreadsWanted = 1 << 17;
     const int32_t wanted = std::clamp(kThreadsWanted / args_.weights, 1, args_.rows);
     args_.rows_of_slice = (args_.rows + wanted - 1) / wanted;
-    slices_ = (args_.rows + args_.rows_of_slice - 1) / args_.rows_of_slice;
-    args_.elements = slices_ * args_.weights;
+    args_.slices = (args_.rows + args_.rows_of_slice - 1) / args_.rows_of_slice;
+    args_.span = std::min(args_.weights, kProductThreads);
+    const unsigned groups = blocks_for(args_.weights, args_.span);
+    blocks_ = groups * blocks_for(args_.slices, kProductThreads / args_.span);
+    if (args_.slices > 1) counters_ = BlockCounters(groups);
   }
 
   ProductMakes makes_;
   bool bias_;
   ProductArgs args_;
-  int64_t slices_ = 0;
-  const device::DeviceFunction *main_ = nullptr, *sums_ = nullptr;
+  unsigned blocks_ = 0;
+  BlockCounters counters_;  // for weights in slices
+  const device::DeviceFunction* main_ = nullptr;
 };
 
 /// Sets the extents and steps of an activation [N, C, up to three dimensions].

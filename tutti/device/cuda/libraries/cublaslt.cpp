@@ -221,6 +221,12 @@ CublasLt::CublasLt(const std::string& library) {
 
 CublasLt::~CublasLt() = default;
 
+std::string cublaslt_version() {
+  const CublasLtFunctions functions = cublaslt_functions({});
+  return functions.problem.empty() ? cublaslt_version(functions)
+                                   : "no cuBLASLt: " + functions.problem;
+}
+
 std::string CublasLt::version() const {
   return opened_ ? cublaslt_version(opened_->lt) : "no cuBLASLt: " + problem_;
 }

@@ -10,6 +10,10 @@
 
 namespace tutti::device {
 
+/// Returns "cuBLASLt 13.1.0" of the library that CublasLt opens by default, or "no cuBLASLt: " and
+/// the reason. It needs no device.
+std::string cublaslt_version();
+
 /// Dense layers on the device that is the thread's current one when this is made; it must be that
 /// in all calls, those of a LibraryCall too. It ends after the calls that it has made. Not
 /// thread-safe.
@@ -24,7 +28,7 @@ class CublasLt {
   explicit CublasLt(const std::string& library = "");
   ~CublasLt();
 
-  /// Returns "cuBLASLt 13.1.0", or "no cuBLASLt: " and the reason.
+  /// Returns cublaslt_version(), or the reason why it cannot be used.
   std::string version() const;
   bool is_there() const { return problem_.empty(); }
   /// Returns the ways of Libraries::ways(), at most 8. Throws DeviceError if the library fails.

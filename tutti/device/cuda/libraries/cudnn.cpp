@@ -241,10 +241,15 @@ Cudnn::Cudnn(const CudnnDevice& device) : problem_(cudnn_functions().problem) {
 
 Cudnn::~Cudnn() = default;
 
-std::string Cudnn::version() const {
-  if (!problem_.empty()) return "no cuDNN: " + problem_;
-  const size_t version = cudnn_functions().version();
+std::string cudnn_version() {
+  const CudnnFunctions& functions = cudnn_functions();
+  if (!functions.problem.empty()) return "no cuDNN: " + functions.problem;
+  const size_t version = functions.version();
   return fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+std::string Cudnn::version() const {
+  return problem_.empty() ? cudnn_version() : "no cuDNN: " + problem_;
 }
 
 std::vector<LibraryWay> Cudnn::ways(const LibraryConvolution& convolution) {

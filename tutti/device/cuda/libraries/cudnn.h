@@ -9,6 +9,9 @@
 
 namespace tutti::device {
 
+/// Returns "cuDNN 9.19.0", or "no cuDNN: " and the reason. It needs no device.
+std::string cudnn_version();
+
 struct CudnnDevice {
   std::string words;  ///< the device, in errors
   /// A device that is not here, as DeviceFacts::properties describes it: cuDNN plans for it without
@@ -22,7 +25,7 @@ class Cudnn {
   explicit Cudnn(const CudnnDevice& device);
   ~Cudnn();
 
-  /// Returns "cuDNN 9.19.0", or "no cuDNN: " and the reason.
+  /// Returns cudnn_version(), or the reason why the device cannot be used.
   std::string version() const;
   bool is_there() const { return problem_.empty(); }
   /// Returns the ways of Libraries::ways(). Refused are those without the same bits each time,

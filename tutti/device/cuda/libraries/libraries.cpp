@@ -34,6 +34,10 @@ CudaDevice& entered(CudaDevice& device) {
 
 }  // namespace
 
+std::string library_versions() {
+  return fmt::format("{}, {}", cudnn_version(), cublaslt_version());
+}
+
 CudaLibraries::CudaLibraries(CudaDevice& device)
     : device_(entered(device)), convolutions_({.words = device.words(), .properties = ""}) {}
 

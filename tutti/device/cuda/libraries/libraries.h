@@ -11,6 +11,9 @@
 
 namespace tutti::device {
 
+/// Returns "cuDNN 9.19.0, cuBLASLt 13.1.0", or why one is not there. It needs no device.
+std::string library_versions();
+
 /// Each of the two may be missing; it then says why.
 class CudaLibraries : public Libraries {
  public:

@@ -1,4 +1,4 @@
-# tutti_folder(NAME [COLD] [HOT_TESTS] FOUND | SOURCES ... [HOT ...] [EXACT ...] [TESTS ...] [REGISTERS table header] [USES folder...] [LINK target...]
+# tutti_folder(NAME [COLD] [HOT_TESTS | SHARED_TESTS] FOUND | SOURCES ... [HOT ...] [EXACT ...] [TESTS ...] [REGISTERS table header] [USES folder...] [LINK target...]
 #   [TEST_LINK target...])
 # One folder of tutti/ = one static library tutti_NAME (for users of the installed package: Tutti::NAME), plus one test program
 # tutti_NAME_test when TESTS are given.
@@ -10,6 +10,7 @@
 # x_test.cpp among them: a file that is added or removed changes no list. REGISTERS: TuttiRegister.cmake.
 # EXACT: sources whose numbers must be the same wherever a loop begins: they are compiled without contraction, apart from the others.
 # HOT_TESTS: the tests' own loops take long, so they are optimised, too.
+# SHARED_TESTS: the tests are few and part of one program with those of other folders, tutti_rooms_test, which is built in less time.
 #
 # A release build compiles several sources of a folder as one (CMAKE_UNITY_BUILD in CMakePresets.json): what they all include is
 # read once, and the program is built in half the time. So a name in an anonymous namespace is given once in a target
@@ -42,7 +43,7 @@ function(tutti_find_sources sources tests)
 endfunction()
 
 function(tutti_folder name)
-  cmake_parse_arguments(arg "COLD;HOT_TESTS;FOUND" "" "SOURCES;HOT;EXACT;TESTS;REGISTERS;USES;LINK;TEST_LINK" ${ARGN})
+  cmake_parse_arguments(arg "COLD;HOT_TESTS;SHARED_TESTS;FOUND" "" "SOURCES;HOT;EXACT;TESTS;REGISTERS;USES;LINK;TEST_LINK" ${ARGN})
   if(arg_FOUND)
     tutti_find_sources(arg_SOURCES arg_TESTS)
     list(REMOVE_ITEM arg_SOURCES ${arg_EXACT} "")
@@ -76,16 +77,27 @@ function(tutti_folder name)
   set_target_properties(tutti_${name} PROPERTIES EXPORT_NAME ${name})
   set_property(GLOBAL APPEND PROPERTY TUTTI_FOLDERS ${name})
   if(TUTTI_BUILD_TESTS AND arg_TESTS)
-    add_executable(tutti_${name}_test ${arg_TESTS})
-    target_link_libraries(tutti_${name}_test PRIVATE tutti_${name} ${arg_TEST_LINK} GTest::gtest_main)
-    if(arg_HOT_TESTS)
-      tutti_precompile(tutti_${name}_test TEST HOT)
+    set(program tutti_${name}_test)
+    if(arg_SHARED_TESTS)
+      set(program tutti_rooms_test)
+    endif()
+    list(TRANSFORM arg_TESTS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+    if(NOT TARGET ${program})
+      add_executable(${program} ${arg_TESTS})
+      target_link_libraries(${program} PRIVATE GTest::gtest_main)
+      if(arg_HOT_TESTS)
+        tutti_precompile(${program} TEST HOT)
+      else()
+        tutti_precompile(${program} TEST)
+      endif()
+      if(EXISTS "${TUTTI_TEST_DATA}")
+        target_compile_definitions(${program} PRIVATE TUTTI_TEST_DATA="${TUTTI_TEST_DATA}")
+      endif()
+      string(REGEX REPLACE "^tutti_(.*)_test$" "\\1." prefix ${program})
+      gtest_discover_tests(${program} TEST_PREFIX "${prefix}" NO_PRETTY_VALUES DISCOVERY_TIMEOUT 600)
     else()
-      tutti_precompile(tutti_${name}_test TEST)
+      target_sources(${program} PRIVATE ${arg_TESTS})
     endif()
-    if(EXISTS "${TUTTI_TEST_DATA}")
-      target_compile_definitions(tutti_${name}_test PRIVATE TUTTI_TEST_DATA="${TUTTI_TEST_DATA}")
-    endif()
-    gtest_discover_tests(tutti_${name}_test TEST_PREFIX "${name}." NO_PRETTY_VALUES DISCOVERY_TIMEOUT 600)
+    target_link_libraries(${program} PRIVATE tutti_${name} ${arg_TEST_LINK})
   endif()
 endfunction()
